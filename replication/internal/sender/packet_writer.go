@@ -23,21 +23,21 @@ type packetWriter struct {
 	cache   *encode.Cache   // of the worker, in the present tick
 	Compact *compact.Writer // nil: the session is Packed
 
-	// The open packet.
-	w      bitbuf.Writer
-	open   bool
-	header wire.StateHeader
-	body   int // index of the body in the buffer
-	sent   *ackstate.SentPacket
-	Order  uint // of the Rice code of slot gaps
-	work   int  // of its entries, see config/work.go
-	wire.Context
-
 	// The sum of the gaps and the number of entries in this tick give the order of the code in the
 	// next. The gap before the first entry of a packet does not count, as it is of another size.
 	gaps, entries int
 
-	heads int // bits of the head of an entry in packets of groups, about
+	Order uint // of the Rice code of slot gaps
+	heads int  // bits of the head of an entry in packets of groups, about
+
+	// The open packet.
+	open   bool
+	w      bitbuf.Writer
+	header wire.StateHeader
+	body   int // index of the body in the buffer
+	sent   *ackstate.SentPacket
+	work   int // of its entries, see config/work.go
+	wire.Context
 }
 
 // begin starts a tick.

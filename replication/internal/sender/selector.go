@@ -13,8 +13,8 @@ import (
 type selector struct {
 	*peer
 	Weigh   func([]ecs.Entity, []float32) // the peer's own weights; nil: those of the components
-	Urgency Urgency                       // of dirty slots
 	Known   bitset.Set                    // slots whose entity the peer has acknowledged something of
+	Urgency Urgency                       // of dirty slots
 }
 
 const (
@@ -26,7 +26,11 @@ const (
 )
 
 // drop frees the memory, as there is no budget or no session.
-func (p *selector) drop() { p.Urgency, p.Known = Urgency{}, nil }
+func (p *selector) drop() {
+	if p.Known != nil || p.Urgency.Blocks != nil { // most peers have no budget, and nothing to write here
+		p.Urgency, p.Known = Urgency{}, nil
+	}
+}
 
 // meet updates which entities the peer knows.
 func (p *selector) meet() {

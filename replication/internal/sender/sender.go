@@ -15,16 +15,11 @@ import (
 )
 
 // A Sender sends one peer its state.
+//
+// What a tick reads and writes for a peer that is sent nothing stands together, in front: with many
+// peers, each of its cache lines is one to wait for.
 type Sender struct {
 	peer
-	outbox
-	Budget   budget
-	Selector selector
-	Packet   packetWriter
-	states   stateSender
-	groups   groupSender
-	Alive    KeepAlive
-	Hashing  hashing
 
 	HasMessages bool // there are new messages for the peer
 
@@ -35,7 +30,15 @@ type Sender struct {
 	inOrder bool // everything dirty is sent, in slot order
 	Sending bool // states are being sent; or a send function panicked while they were
 
-	counted uint64 // entities sent in the ticks that account has covered
+	counted  uint64 // entities sent in the ticks that account has covered
+	states   stateSender
+	Selector selector
+	Budget   budget
+	Packet   packetWriter
+	Alive    KeepAlive
+	outbox
+	groups  groupSender
+	Hashing hashing
 }
 
 // A peer is what the parts of a Sender share. It belongs to other packages.

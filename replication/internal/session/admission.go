@@ -22,9 +22,13 @@ type admission struct {
 	approve func(data []byte) error
 	asked   bool
 	askedAt delta.Tick // when approve was called last: an honest client needs no more than one call per tick
-	refused bool       // nonce and why are valid
-	nonce   uint64     // of the hello that was refused last
-	why     Farewell   // the answer to every copy of that hello
+	last    *refusal   // nil: no hello was refused
+}
+
+// A refusal is the answer to a hello and to every copy of it.
+type refusal struct {
+	nonce uint64 // of the hello
+	why   Farewell
 }
 
 // admit decides about a hello of size bytes that has no session yet. If it refuses the client, it answers the hello.
@@ -34,34 +38,34 @@ func (c *Connection) admit(h *wire.Hello, now delta.Tick, size int) (ok bool, er
 	case !c.sessions.Approves:
 		return true, nil
 	case a.knows(h):
-		c.sendRefusal(size)
+		c.sendRefusal(a.last, size)
 		return false, nil
 	case a.asked && a.askedAt == now:
 		return false, wire.ErrUnexpected
 	}
 	a.asked, a.askedAt = true, now
 	err = a.approve(h.Data)
+	r := &refusal{nonce: h.Nonce}
 	switch {
 	case c.State == Ended: // by approve
-		a.why = c.Why
+		r.why = c.Why
 	case err == nil:
 		return true, nil
 	case errors.Is(err, ErrJoinPending):
 		return false, nil
 	default:
-		a.why = Farewell{Code: refusedCode, Text: strings.Clone(wire.Cut(err.Error(), wire.MaxReasonText))}
+		r.why = Farewell{Code: refusedCode, Text: strings.Clone(wire.Cut(err.Error(), wire.MaxReasonText))}
 	}
-	a.refused, a.nonce = true, h.Nonce
+	a.last = r
 	c.stats.RefusedJoins++
-	c.sendRefusal(size)
+	c.sendRefusal(r, size)
 	return false, nil
 }
 
 // knows reports whether a hello was refused before.
-func (a *admission) knows(h *wire.Hello) bool { return a.refused && a.nonce == h.Nonce }
+func (a *admission) knows(h *wire.Hello) bool { return a.last != nil && a.last.nonce == h.Nonce }
 
 // sendRefusal answers a hello of size bytes, in at most as many.
-func (c *Connection) sendRefusal(size int) {
-	a := &c.admission
-	c.send(wire.DisconnectPacket(a.why.Code, a.why.Text, a.nonce, wire.HandshakeKey(), min(size, c.opts.MTU)))
+func (c *Connection) sendRefusal(r *refusal, size int) {
+	c.send(wire.DisconnectPacket(r.why.Code, r.why.Text, r.nonce, wire.HandshakeKey(), min(size, c.opts.MTU)))
 }

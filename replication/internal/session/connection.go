@@ -319,7 +319,7 @@ func (c *Connection) repeatDisconnect(packet []byte) {
 	if body := wire.OpenHandshake(packet); body != nil && wire.PacketKind(body[0]) == wire.KindHello && h.Parse(body) {
 		if named = h.Session; c.knows(&h) {
 			c.disconnects++
-			c.sendRefusal(len(packet))
+			c.sendRefusal(c.last, len(packet))
 			return
 		}
 	}
