@@ -45,20 +45,20 @@ func (c *Connection) admit(h *wire.Hello, now delta.Tick, size int) (ok bool, er
 	}
 	a.asked, a.askedAt = true, now
 	err = a.approve(h.Data)
-	r := &refusal{nonce: h.Nonce}
+	var why Farewell
 	switch {
 	case c.State == Ended: // by approve
-		r.why = c.Why
+		why = c.Why
 	case err == nil:
 		return true, nil
 	case errors.Is(err, ErrJoinPending):
 		return false, nil
 	default:
-		r.why = Farewell{Code: refusedCode, Text: strings.Clone(wire.Cut(err.Error(), wire.MaxReasonText))}
+		why = Farewell{Code: refusedCode, Text: strings.Clone(wire.Cut(err.Error(), wire.MaxReasonText))}
 	}
-	a.last = r
+	a.last = &refusal{h.Nonce, why}
 	c.stats.RefusedJoins++
-	c.sendRefusal(r, size)
+	c.sendRefusal(a.last, size)
 	return false, nil
 }
 
