@@ -7,6 +7,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/stretchr/testify/require"
 )
 
@@ -246,5 +247,26 @@ func TestHeldStatesUseTheirMemoryAgain(t *testing.T) {
 			put()
 		}
 		require.Zero(t, testing.AllocsPerRun(1000, put))
+	}
+}
+
+// TestStatesThatRestForMonthsStayInReach: a very old state counts as one of a later tick, still so
+// old that it is valid at every tick that may be named.
+func TestStatesThatRestForMonthsStayInReach(t *testing.T) {
+	const born, keep = 1000, 64
+	var held HeldStates
+	holdTick(&held, born-1, born-1, keep)
+	holdTick(&held, born, born, keep)
+	now := delta.Tick(born)
+	for range 40 { // ticks wrap twice
+		now += wire.Ancient / 4
+		held.refresh(now)
+		s := held.Find(now - wire.Ancient)
+		if now-born <= wire.Ancient {
+			s = held.Find(born)
+		}
+		require.NotNil(t, s, "%d ticks later", now-born)
+		require.Equal(t, []uint32{born}, s.Words)
+		require.Same(t, s, held.Find(now))
 	}
 }
