@@ -310,3 +310,52 @@ func TestJoiningAGroupRevealsNothingOfThePast(t *testing.T) {
 		require.Equal(t, stateOf(faceOf(x.server.schema), x.world, e), stateOf(faceOf(x.server.schema), x.mirror, m))
 	}
 }
+
+// TestANewMemberShowsThatAnotherHasLeft: the client holds the state of a new member from the tick in
+// which it joined, so it shows the group as of then, without a member that left in that tick.
+func TestANewMemberShowsThatAnotherHasLeft(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	position := ecs.ComponentID[tPosition](x.world)
+	stays, leaves, joins := x.spawn(position), x.spawn(position), x.spawn(position)
+	move := func(e ecs.Entity) { (*tPosition)(x.world.Get(e, position)).X++ }
+	g := x.server.NewGroup()
+	g.Add(stays)
+	g.Add(leaves)
+	x.rounds(10)
+	g.Remove(leaves)
+	g.Add(joins)
+	move(joins)
+	packets := x.replicate()
+	former := g.in.Former[0]
+	require.False(t, x.peer.acked.Released(&g.in, former), "the packet may be lost")
+	x.deliver(packets...)
+	x.answer(x.apply()...)
+	move(stays) // so that the client does not hold everything
+	move(joins)
+	x.replicate()
+	require.True(t, x.peer.acked.Released(&g.in, former))
+}
+
+// TestKeptMembersAreDespawnedWithTheirGroup: when a kept entity ends out of view, the client can't
+// keep the other members of its group as they were. Nothing of them was in flight.
+func TestKeptMembersAreDespawnedWithTheirGroup(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	position := ecs.ComponentID[tPosition](x.world)
+	a, b := x.spawn(position), x.spawn(position)
+	g := x.server.NewGroup()
+	g.Add(a)
+	g.Add(b)
+	hidden := false
+	x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return !hidden }, Keep: true})
+	x.rounds(5)
+	hidden = true
+	x.rounds(5)
+	x.requireSeen(a, b)
+	before := x.peer.Stats()
+	x.world.RemoveEntity(b)
+	x.rounds(5)
+	x.requireSeen()
+	now := x.peer.Stats()
+	require.EqualValues(t, 2, now.Despawns-before.Despawns)
+	require.Zero(t, now.GroupResends)
+}
