@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -24,5 +26,42 @@ func TestNothingBeforeTheFirstPacketIsFresh(t *testing.T) {
 		require.False(t, w.Fresh(first+2))
 		require.True(t, w.Fresh(first+3))
 		require.Equal(t, uint32(1), w.History(first+2))
+	}
+}
+
+// TestReceiveWindowMatchesTheNaiveList, through losses, reordering and jumps past the window.
+func TestReceiveWindowMatchesTheNaiveList(t *testing.T) {
+	rng := rand.New(rand.NewPCG(replicationtest.Seed(t), 9))
+	for _, first := range []uint32{0, 1<<31 - 3000, 1<<32 - 3000} { // sequences wrap
+		w := NewReceiveWindow(first)
+		newest := int64(first) - 1
+		acked := map[int64]bool{} // by sequence that arrived
+		for range 6000 {
+			sequence := newest + 1 + int64(rng.IntN(3)) - int64(rng.IntN(1+rng.IntN(30)))
+			switch rng.IntN(100) {
+			case 0:
+				sequence = newest + int64(rng.IntN(2*WindowSize))
+			case 1, 2:
+				sequence = newest - int64(rng.IntN(2*WindowSize))
+			}
+			_, arrived := acked[sequence]
+			fresh := sequence >= int64(first) && sequence > newest-WindowSize && !arrived
+			require.Equal(t, fresh, w.Fresh(uint32(sequence)), "%d, the newest is %d", sequence, newest)
+			if fresh {
+				ack := rng.IntN(4) > 0
+				w.Add(uint32(sequence), ack)
+				acked[sequence] = ack
+				newest = max(newest, sequence)
+			}
+			require.Equal(t, uint32(newest), w.Newest)
+			from := newest - int64(rng.IntN(100))
+			history := uint32(0)
+			for i := range int64(32) {
+				if acked[from-i] && from-i > newest-WindowSize {
+					history |= 1 << i
+				}
+			}
+			require.Equal(t, history, w.History(uint32(from)))
+		}
 	}
 }
