@@ -1,0 +1,225 @@
+package ackstate
+
+import (
+	"testing"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/stretchr/testify/require"
+)
+
+// touch notes a change of slots in the present tick.
+func (p *trackedPeer) touch(slots uint64) func(now delta.Tick) {
+	return func(now delta.Tick) {
+		for slot := range bitset.Slots(0, slots) {
+			p.slots.Touch(slot, now)
+		}
+	}
+}
+
+// sends returns a function that sends slots.
+func sends(slots uint64) func() uint64 { return func() uint64 { return slots } }
+
+// holds returns the tick as of which the peer holds the slot of a bit; 0 if it holds nothing of it.
+func (p *trackedPeer) holds(bit uint64) delta.Tick {
+	at, ok := p.Acks.Holds(bitset.Set{bit}.Next(0))
+	if !ok {
+		return 0
+	}
+	return at
+}
+
+// newMovingPeer returns a peer that has acknowledged an entity, which changes in each of n ticks. The
+// packets of these ticks are in flight; the first is of tick 2.
+func newMovingPeer(n int) (p *trackedPeer, entity uint64, packets []uint32) {
+	p = newTrackedPeer()
+	p.acknowledge(p.tick(func(delta.Tick) { entity = p.spawn() }, func() uint64 { return entity }))
+	for range n {
+		packets = append(packets, p.tick(p.touch(entity), sends(entity)))
+	}
+	return p, entity, packets
+}
+
+// TestAnAckMeasuresTheRoundTrip from the tick of the packet to the next tick of the server.
+func TestAnAckMeasuresTheRoundTrip(t *testing.T) {
+	p, _, packets := newMovingPeer(5)
+	p.Resolve(&wire.Ack{Sequence: packets[2], Count: 1, Words: [wire.MaxAckWords]uint32{1}})
+	require.Equal(t, int32(8*3), p.Trip.Smooth, "sent in tick 4, acknowledged before tick 7")
+}
+
+func TestTheNewestAckRemains(t *testing.T) {
+	p, _, packets := newMovingPeer(5)
+	p.acknowledge(packets[3])
+	p.acknowledge(packets[1])
+	require.EqualValues(t, 5, p.Recent)
+	require.Equal(t, packets[3], p.RecentSequence)
+}
+
+// TestATickIsKnownWhenItsPacketsAre: as long as a packet is in flight and nothing later arrived, it is
+// not known what the peer holds as of its tick.
+func TestATickIsKnownWhenItsPacketsAre(t *testing.T) {
+	p, entity, packets := newMovingPeer(5)
+	p.Follow()
+	require.EqualValues(t, 1, p.Acks.Through)
+	p.acknowledge(packets[0])
+	p.acknowledge(packets[2])
+	p.tick(p.touch(entity), sends(0))
+	require.EqualValues(t, 4, p.Acks.Through, "the packet of tick 3 was overtaken, that of tick 5 is in flight")
+	require.Zero(t, p.Acks.Lacks(2, 0)&entity)
+	require.NotZero(t, p.Acks.Lacks(3, 0)&entity)
+	require.Zero(t, p.Acks.Lacks(4, 0)&entity)
+}
+
+// TestOnlyTheLatestStateIsClean: a state that counted as lost, and arrives, is no longer dirty, unless
+// the slot has changed since.
+func TestOnlyTheLatestStateIsClean(t *testing.T) {
+	for _, late := range []bool{false, true} { // after what is known has gone past its tick
+		p, entity, packets := newMovingPeer(1)
+		other := uint64(0)
+		p.tick(func(delta.Tick) { other = p.spawn() }, func() uint64 { return other })
+		next := p.tick(p.touch(other), sends(0)) // changes, and is not sent
+		p.LoseAt(packets[0])
+		p.LoseAt(packets[0] + 1)
+		require.Equal(t, entity, p.Dirty[0]&entity)
+		p.MarkDirty(0, other)
+		if late {
+			p.acknowledge(next)
+			p.Follow()
+			require.EqualValues(t, 4, p.Acks.Through)
+		}
+		p.acknowledge(packets[0])
+		p.acknowledge(packets[0] + 1)
+		p.Follow()
+		require.Equal(t, other, p.Dirty[0], "late: %v", late)
+		require.Equal(t, p.Acks.Through, p.holds(entity))
+		require.EqualValues(t, 3, p.holds(other))
+	}
+}
+
+// TestLateStatesLeaveNewerOnesDirty: a state arrives that was the latest up to the tick to which all is
+// known, but no longer.
+func TestLateStatesLeaveNewerOnesDirty(t *testing.T) {
+	p, entity, packets := newMovingPeer(1)
+	p.LoseAt(packets[0])
+	p.acknowledge(p.tick(func(delta.Tick) {}, sends(0)))
+	p.tick(p.touch(entity), sends(0))
+	require.EqualValues(t, 3, p.Acks.Through)
+	p.acknowledge(packets[0])
+	require.EqualValues(t, 3, p.holds(entity))
+	require.Equal(t, entity, p.Dirty[0], "what changed in tick 4 was not sent")
+}
+
+// TestLatePacketsCount: a packet that counted as lost shows what the peer holds.
+func TestLatePacketsCount(t *testing.T) {
+	p, entity, packets := newMovingPeer(5)
+	p.acknowledge(packets[4])
+	p.tick(func(delta.Tick) {}, sends(0))
+	require.EqualValues(t, 6, p.Acks.Through)
+	require.NotZero(t, p.Acks.Lacks(4, 0)&entity)
+	p.acknowledge(packets[2])
+	require.EqualValues(t, 6, p.holds(entity))
+
+	p, entity, packets = newMovingPeer(5)
+	empty := p.tick(func(delta.Tick) {}, sends(0))
+	p.acknowledge(empty)
+	p.tick(func(delta.Tick) {}, sends(0))
+	require.EqualValues(t, 1, p.holds(entity), "the packets of five ticks count as lost")
+	p.acknowledge(packets[2])
+	require.EqualValues(t, 4, p.holds(entity))
+}
+
+// TestOvertakenPacketsAreLost, long before the timeout.
+func TestOvertakenPacketsAreLost(t *testing.T) {
+	p, entity, packets := newMovingPeer(5)
+	slack := int(p.Trip.Slack())
+	p.acknowledge(packets[slack])
+	p.Expire()
+	require.Zero(t, p.Dirty[0], "it may arrive yet")
+	p.acknowledge(packets[slack+1])
+	p.Expire()
+	require.Equal(t, SentLost, p.Log.Find(packets[0]).Status)
+	require.Equal(t, SentInFlight, p.Log.Find(packets[1]).Status)
+	require.Zero(t, p.Dirty[0]&entity, "a newer state is in flight")
+}
+
+// TestWhatWasLostIsSentAgain, if it is still the latest state.
+func TestWhatWasLostIsSentAgain(t *testing.T) {
+	p, entity, packets := newMovingPeer(2)
+	p.LoseAt(packets[0])
+	require.Zero(t, p.Dirty[0], "it has changed since then")
+	p.LoseAt(packets[1])
+	require.Equal(t, entity, p.Dirty[0])
+
+	p, entity, packets = newMovingPeer(1)
+	slot := bitset.Set{entity}.Next(0)
+	p.tick(func(now delta.Tick) { p.slots.Remove(slot, now) }, sends(0))
+	despawn := p.Log.Begin(p.Snap.Tick)
+	p.Log.Add(despawn, 0, entity, baseline.RecordDespawn)
+	p.Dirty[0] = 0
+	sequence := p.Log.Commit()
+	p.LoseAt(packets[0])
+	require.Zero(t, p.Dirty[0], "the entity has ended")
+	p.LoseAt(sequence)
+	require.Equal(t, entity, p.Dirty[0])
+}
+
+// TestWhatChangesNowIsDirtyWhenItsPacketIsLost: the peer holds the state before, but not the one of
+// this tick, which was captured already.
+func TestWhatChangesNowIsDirtyWhenItsPacketIsLost(t *testing.T) {
+	p, entity, packets := newMovingPeer(1)
+	p.acknowledge(packets[0])
+	p.tick(p.touch(entity), func() uint64 {
+		p.Dirty[0] = 0
+		sent := p.Log.Begin(p.Snap.Tick)
+		p.Log.Add(sent, 0, entity, baseline.RecordState)
+		p.LoseAt(p.Log.Commit())
+		require.Equal(t, entity, p.Dirty[0])
+		return 0
+	})
+}
+
+// TestReportsOfOldMissingBaselinesAreIgnored: the client has received a newer state since then.
+func TestReportsOfOldMissingBaselinesAreIgnored(t *testing.T) {
+	p, entity, packets := newMovingPeer(3)
+	for _, q := range packets {
+		p.acknowledge(q)
+	}
+	slot := uint32(bitset.Set{entity}.Next(0))
+	p.forget(wire.MissingBaseline{Slot: slot, Low: 3})
+	require.NotZero(t, p.holds(entity))
+	require.Zero(t, p.Dirty[0])
+	p.forget(wire.MissingBaseline{Slot: slot, Low: 4})
+	require.Zero(t, p.holds(entity))
+	require.Equal(t, entity, p.Dirty[0])
+}
+
+// TestOnlyWhatWasShownHasToEnd: where the history of a slot ends, the client may show an earlier
+// entity only if it was sent one.
+func TestOnlyWhatWasShownHasToEnd(t *testing.T) {
+	p := newTrackedPeer()
+	var shown, unsent uint64
+	p.tick(func(delta.Tick) { shown, unsent = p.spawn(), p.spawn() }, func() uint64 { return shown })
+	p.NoteChurn(0, shown|unsent)
+	require.Equal(t, shown, p.Acks.ended(0))
+}
+
+// TestSharedPacketsHaveToArrive before their tick counts as one in which nothing is missing.
+func TestSharedPacketsHaveToArrive(t *testing.T) {
+	for _, arrives := range []bool{false, true} {
+		for _, shared := range []bool{false, true} {
+			p, entity, packets := newMovingPeer(1)
+			p.Full[2] = 2
+			sent := p.Log.Find(packets[0])
+			sent.Shared = shared
+			if arrives {
+				p.acknowledge(packets[0])
+			}
+			p.acknowledge(p.tick(func(delta.Tick) {}, sends(0)))
+			p.Follow()
+			require.EqualValues(t, 3, p.Acks.Through)
+			require.Equal(t, arrives, p.Acks.Lacks(2, 0)&entity == 0, "shared: %v", shared)
+		}
+	}
+}
