@@ -413,12 +413,14 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	for range 1000 {
 		tick()
 	}
-	// One run of many ticks, because the average over runs would be rounded down.
-	require.Zero(t, testing.AllocsPerRun(1, func() {
-		for range 20_000 { // enough to use up the buffers of the busiest moment, if any leaks
+	// One run of many ticks, because the average over runs would be rounded down. A leak would use up the
+	// buffers of the busiest moment, and then allocate in every tick. The runtime may allocate a few times in
+	// the background.
+	require.Less(t, testing.AllocsPerRun(1, func() {
+		for range 20_000 {
 			tick()
 		}
-	}))
+	}), 100.0)
 }
 
 // traceHash hashes every delivery: time, length and bytes.
