@@ -8,7 +8,7 @@ import (
 
 // localPatience is how long to wait for a datagram that was written to a loopback socket before it
 // counts as lost. Usually it has already arrived.
-const localPatience = 50 * time.Millisecond
+const localPatience = 500 * time.Millisecond
 
 // localGame is a server and its clients in one process.
 type localGame struct {
