@@ -251,7 +251,7 @@ func TestWhatCantBeExpected(t *testing.T) {
 	for sentence, expect := range map[string]func(){
 		"replication: there is no client: NewClient makes one":                                                               func() { Expect[aCrate](nil, e, 0) },
 		"replication: Expect: replication.tLocal is not registered: the server sends nothing of it":                          func() { Expect[tLocal](x.client, e, 0) },
-		"replication: Expect: -1 calls of Apply: use 0 for as long as it takes, or more":                                     func() { Expect[aCrate](x.client, e, -1) },
+		"replication: Expect: -1 ticks: use 0 for as long as it takes, or more":                                              func() { Expect[aCrate](x.client, e, -1) },
 		"replication: Expect: the entity is dead: expect one that is in the client's world":                                  func() { Expect[aCrate](x.client, dead, 0) },
 		"replication: Expect: the entity has no aShot: add the component, its value is what the server's entity is known by": func() { Expect[aShot](x.client, e, 0) },
 		"replication: Expect: the entity is mirrored already: expect a local one":                                            func() { Expect[aCrate](x.client, shown, 0) },
@@ -384,7 +384,7 @@ func TestExpectDoesNotAllocate(t *testing.T) {
 		number++
 		*(*aShot)(x.mirror.Get(e, shot)) = aShot{me, number}
 		Expect[aShot](x.client, e, 3)
-		x.client.apply.Expected.Expire()
+		x.client.apply.Expected.Expire(1)
 	}
 	for range 100 {
 		fire()

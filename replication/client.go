@@ -33,6 +33,7 @@ type Client struct {
 	recv     receive.Receiver
 	apply    apply.Applier
 	clock    clock.Ticks
+	interval clock.Interval
 	messages *message.ClientMessages // nil: the schema has neither messages nor inputs
 	calls    exclusive.Guard
 }
@@ -58,7 +59,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 			"register components")
 	}
 	o := config.ClientOptions{
-		EndOptions:  config.EndOptions{MTU: defaultMTU, Timeout: defaultClientTimeout},
+		EndOptions:  config.EndOptions{MTU: defaultMTU, Timeout: -1},
 		MaxEntities: 1 << 20,
 	}
 	applyOptions("NewClient", opts, func(opt ClientOption) { opt.ApplyToClient(&o) })
@@ -69,6 +70,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	types.Freeze()
 	slots := snapshot.SlotsFor(o.MaxEntities, len(types.Conditions), archeutil.ResourcesOf(types).Any)
 	c := &Client{schema: types}
+	c.clock.Rate = config.DefaultTickRate
 	send, c.apply.Calls = c.calls.Lend(send), &c.calls
 	c.session = session.NewClientSession(&o, clientErrors, send, &c.stats, types.Hash(), slots)
 	c.apply.Init(world, types, MirroredID(world), &c.recv, &c.stats, slots, o.SpawnWith)
@@ -173,13 +175,16 @@ func (c *Client) receive(packet []byte) error {
 		return wire.ErrStale
 	case receive.StateTaken(err):
 		c.clock.Arrive(h.Tick)
+		c.interval.Arrive(h.Tick, c.clock.Rate)
+		c.followClock()
 		c.session.StateCame(h.Complete)
 	}
 	return err
 }
 
 // Apply brings the world up to date with what was received, and sends the server its answer: introductions first,
-// acknowledgements later. Call it once per frame on the goroutine that owns the world. Every entity goes from one state
+// acknowledgements later. Call it once per frame on the goroutine that owns the world, after [Client.Advance]; without
+// one, it counts as a tick of the server. Every entity goes from one state
 // of the server to a later one, and so does every [Group]; it never shows a mixture. References to entities that come
 // or go in this Apply are updated at its end. After [ecs.World.Reset] it spawns all mirrored entities anew.
 //
@@ -202,19 +207,22 @@ func (c *Client) Apply() error {
 		panic("replication: Apply in a message handler, which runs in an Apply")
 	}
 	defer c.guard().Leave(c.guard().Enter(exclusive.ClientApply))
-	c.apply.Show(c.session.Complete)
+	ticks := min(c.clock.StartApply(), c.clock.Rate) // of a pause, no more than a second
+	c.apply.Show(c.session.Complete, ticks)
 	c.recv.Refresh()
-	c.sendToServer()
+	c.sendToServer(ticks)
+	c.clock.EndApply()
+	c.followClock()
 	return c.session.Err
 }
 
 // sendToServer is the part of Apply that follows when the world is up to date.
-func (c *Client) sendToServer() {
+func (c *Client) sendToServer(ticks uint32) {
 	t := c.messages
 	if t != nil {
-		t.HandleAll()
+		t.HandleAll(ticks)
 	}
-	c.answerServer()
+	c.answerServer(ticks)
 	if !c.session.Open() {
 		return
 	}
@@ -222,18 +230,14 @@ func (c *Client) sendToServer() {
 	if t != nil && (c.recv.AnyState || !c.session.Up.Off) {
 		t.SendTick(c.session.Up)
 	}
-	c.clock.Step()
-	if t != nil {
-		t.Step()
-	}
 }
 
 // answerServer sends what the server has to know: the introduction, then acks.
-func (c *Client) answerServer() {
+func (c *Client) answerServer(ticks uint32) {
 	if c.session.Over() {
 		return
 	}
-	switch send := c.session.Step(); {
+	switch send := c.session.Step(ticks); {
 	case c.session.Asks():
 		if send {
 			c.session.SendHello()
@@ -285,10 +289,10 @@ func (c *Client) begin(m *wire.Welcome) {
 	c.session.Begin(m, c.recv.AnyState)
 	c.apply.BeginShowing(m.Instance, c.recv.Outdated(m.Tick))
 	c.recv.Begin(m)
-	c.clock = clock.Ticks{}
-	c.clock.Arrive(m.Tick)
+	c.clock.Begin(m.Tick, uint32(m.TickRate))
+	c.interval.Begin(uint32(m.Interval))
 	if c.messages != nil {
-		c.messages.Reset(m.Tick)
+		c.messages.Reset()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // Name gives the component a name other than that of its Go type. Both ends must use the same one.
@@ -18,8 +19,8 @@ func Name(name string) TypeOption {
 //
 // Panics if n is not 1 to 60.
 func Every(n int) ComponentOption {
-	if n < 1 || n > maxInterval {
-		panic(fmt.Sprintf("replication: Every(%d): use 1 to %d ticks", n, maxInterval))
+	if n < 1 || n > wire.MaxInterval {
+		panic(fmt.Sprintf("replication: Every(%d): use 1 to %d ticks", n, wire.MaxInterval))
 	}
 	return componentOption(func(o *schema.Options) { o.Every = n })
 }

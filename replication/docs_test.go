@@ -98,6 +98,7 @@ var (
 	packet []byte
 	entity ecs.Entity
 	send   func(packet []byte) error
+	now, last time.Time // of this frame and the one before
 )
 
 type Position struct {
@@ -154,7 +155,7 @@ func checkBlock(fset *token.FileSet, imported types.Importer, b *docBlock) error
 	}
 	files := []*ast.File{file}
 	if !isFile {
-		prelude := "package doc\nimport (\n\"github.com/mlange-42/arche/ecs\"\n" +
+		prelude := "package doc\nimport (\n\"time\"\n\"github.com/mlange-42/arche/ecs\"\n" +
 			"\"github.com/arche-replicate/arche-replicate/replication\"\n" +
 			"\"github.com/arche-replicate/arche-replicate/replication/netsim\"\n)\n"
 		for _, line := range strings.Split(docPrelude, "\n\n") {

@@ -24,8 +24,8 @@ const (
 	minClientMTU = 256 // has room for the largest ack packet
 )
 
-// WithTimeout sets for how long the other end may be silent, in calls of [Server.Replicate] or of [Client.Apply]; 0 is
-// for ever.
+// WithTimeout sets for how long the other end may be silent, in ticks: of a server calls of [Server.Replicate], of a
+// client see [Client.Advance]. 0 is for ever.
 //
 // A server disconnects the peer then, with [ReasonTimeout]: see [Server.OnDisconnect]. A client that is still there
 // begins a new session by itself. That holds for peers whose client never came as well. The default is 30 seconds by
@@ -33,8 +33,8 @@ const (
 //
 // A client asks the server then whether it still knows it. If so, all goes on as if nothing had been. If not, because
 // the server was started anew or has dropped the client, a new session begins: see [Client.Reconnect]. The default is
-// 600, ten seconds at 60 per second. A server sends something every second (see [WithTickRate]), also when its world
-// rests.
+// 10 seconds by the server's [WithTickRate]. Of a pause of the client's own, a second counts at most. A server sends
+// something every second (see [WithTickRate]), also when its world rests.
 //
 // Whatever its timeout is, a server sends less and less to a peer that acknowledges nothing. Its patience is 1.5 times
 // the time that an acknowledgement may take, which is the round trip and four times its deviation; it is 32 to 192
@@ -44,17 +44,14 @@ const (
 // that.
 //
 // Panics if it is negative or more than 2^30.
-func WithTimeout(calls int) Option {
-	if calls < 0 || calls > wire.Ancient {
-		panic(fmt.Sprintf("replication: a timeout of %d calls: use 1 to 2^30, or 0 for none", calls))
+func WithTimeout(ticks int) Option {
+	if ticks < 0 || ticks > wire.Ancient {
+		panic(fmt.Sprintf("replication: a timeout of %d ticks: use 1 to 2^30, or 0 for none", ticks))
 	}
-	return config.EndFunc(func(o *config.EndOptions) { o.Timeout = calls })
+	return config.EndFunc(func(o *config.EndOptions) { o.Timeout = ticks })
 }
 
-const (
-	defaultServerTimeout = 30  // seconds
-	defaultClientTimeout = 600 // calls of Apply
-)
+const defaultServerTimeout = 30 // seconds
 
 // WithSeed makes the numbers that distinguish sessions follow from a seed, for tests, recordings
 // and runs that are to be the same each time. By default they are random, which is what makes them

@@ -91,7 +91,8 @@ func callsOf(x *misused) map[string]func() {
 // callsOfClient returns calls that change a client, by name.
 func callsOfClient(x *misused) map[string]func() {
 	return map[string]func(){
-		"Client.Apply": func() { _ = x.client.Apply() }, "Client.Receive": func() { _ = x.client.Receive(nil) },
+		"Client.Advance": func() { x.client.Advance(0) },
+		"Client.Apply":   func() { _ = x.client.Apply() }, "Client.Receive": func() { _ = x.client.Receive(nil) },
 		"Client.Close": x.client.Close, "Client.Disconnect": func() { x.client.Disconnect(Reason{}) },
 		"Client.Reconnect": x.client.Reconnect, "Client.SetJoinData": func() { x.client.SetJoinData(nil) },
 		"Client.Verify":  func() { x.client.Verify() },
@@ -314,7 +315,7 @@ func TestEveryCallIsExclusive(t *testing.T) {
 	readers := " Server.Tick Server.Stats Server.NetID Server.Entity Server.Owner Peer.Connected Peer.Stats Peer.RoundTrip Peer.Err Peer.Coding " +
 		"Peer.JoinData Peer.Data Server.Peers EntitySet.Len Group.Len Client.Tick Client.Stats Client.NetID Client.Entity Client.Entities Client.StateTick Client.Connected Client.Status " +
 		"Client.Complete Client.Divergence Client.Coding Client.ServerTick Client.RoundTrip Client.Jitter Client.InputTick Client.InputDelay " +
-		"Client.MessageTick Client.Expects "
+		"Client.MessageTick Client.Expects Client.TickRate Client.SendInterval "
 	names, entered := map[string]string{}, map[string]bool{}
 	calls, err := parser.ParseFile(token.NewFileSet(), "internal/exclusive/calls.go", nil, 0)
 	require.NoError(t, err)

@@ -22,9 +22,9 @@ import (
 //	*(*Shot)(world.Get(e, shotID)) = Shot{Owner: me, Number: next}
 //	replication.Expect[Shot](client, e, 60)
 //
-// applies is in how many calls of Apply it may be adopted, 0 for as long as it takes. The one after them ends its
-// waiting, and so does removing the entity or resetting the world; see [Client.Expects]. The library never removes it:
-// what the server never confirms is the user's to remove.
+// ticks is for how many ticks of the client's time it may be adopted, see [Client.Advance], 0 for as long as it takes.
+// The first [Client.Apply] after them ends its waiting, and so does removing the entity or resetting the world; see
+// [Client.Expects]. The library never removes it: what the server never confirms is the user's to remove.
 //
 // The signature's fields that refer to entities mean what those mirror; those that mirror
 // nothing count as none. Where several entities wait with the same signature, the one that
@@ -35,10 +35,10 @@ import (
 // An entity waits with one signature: to expect it again replaces what was before.
 //
 // Panics if T is not in the schema, the entity is dead, has no T or is mirrored already, or
-// if applies is negative.
-func Expect[T any](c *Client, e ecs.Entity, applies int) {
+// if ticks is negative.
+func Expect[T any](c *Client, e ecs.Entity, ticks int) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.Expect))
 	k := c.apply.View.Number("Expect", reflect.TypeFor[T]())
 	c.apply.NoticeReset()
-	c.apply.Expected.Expect(k, e, applies)
+	c.apply.Expected.Expect(k, e, ticks)
 }

@@ -159,7 +159,7 @@ func FuzzHandshake(f *testing.F) {
 	h.Version, h.Data = wire.ProtocolVersion, []byte("no, and the reason is long enough")
 	f.Add(h.Append(nil), byte(1))
 	f.Add(wire.DisconnectPacket(uint8(ReasonRefused), "no", 7, wire.Key{}, 1200)[wire.ChecksumSize:], byte(2))
-	w := wire.Welcome{Version: wire.ProtocolVersion, Window: 64, Nonce: 7, Session: 1, Tick: 5, Sequence: 6}
+	w := wire.Welcome{Version: wire.ProtocolVersion, Window: 64, Nonce: 7, Session: 1, Tick: 5, Sequence: 6, TickRate: 60, Interval: 1}
 	f.Add(w.Append(nil), byte(2))
 	r := wire.Refuse{Version: wire.ProtocolVersion, Nonce: 7, Total: 1 << 31, Text: []byte(schema.TextHeader + "\ncomponent tPosition\ntPos")}
 	f.Add(r.Append(nil), byte(3))

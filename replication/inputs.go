@@ -20,8 +20,8 @@ var ErrInputSet = errors.New("replication: the tick has its input already: input
 //
 // The errors are [ErrNotConnected], one that wraps [ErrMessageTooLarge] if the input takes more
 // than 64 bytes or a text is longer than its max, and [ErrInputSet] for a tick that is not after
-// the last one: that happens when the input delay shrinks, and then the tick of the client has no
-// input of its own. Only a step back of 64 ticks or more is taken for a new start.
+// the last one: [Client.InputTick] stands still between two ticks, and while the input delay shrinks.
+// Only a step back of 64 ticks or more is taken for a new start.
 //
 // Panics if T is not the input type of the schema.
 func SetInput[T any](c *Client, tick uint32, input T) error {

@@ -116,7 +116,7 @@ func TestInputsFollowALinkThatChanges(t *testing.T) {
 	near := r.client.InputDelay()
 	require.InDelta(t, 5, near, 2)
 	r.link.SetConfig(netsim.Config{Latency: 12})
-	require.Less(t, run(100), uint64(45), "two round trips and a report")
+	require.Less(t, run(100), uint64(50), "two round trips and a report")
 	require.LessOrEqual(t, run(500), uint64(3))
 	far := r.client.InputDelay()
 	require.InDelta(t, 14, far, 3)

@@ -161,10 +161,10 @@ func TestInputTypesHaveALimitOfTheirOwn(t *testing.T) {
 	mirror, _ := x.mirrored(e)
 	var in mSeen
 	require.NoError(t, SetInput(x.client, x.client.InputTick(), in), "nobody")
-	n := 0
+	n, tick := 0, x.client.InputTick()+1
 	for x.rounds(1); n < len(in.Of); n++ {
 		in.Of[n] = mirror
-		if err := SetInput(x.client, x.client.InputTick()+uint32(n), in); err != nil {
+		if err := SetInput(x.client, tick+uint32(n), in); err != nil {
 			require.ErrorIs(t, err, ErrMessageTooLarge)
 			break
 		}

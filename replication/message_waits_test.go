@@ -121,7 +121,7 @@ func TestUnreliableMessagesWaitForAWhile(t *testing.T) {
 	}
 	require.Equal(t, message.MaxWaiting, x.client.messages.Kept)
 	require.EqualValues(t, message.MaxUnreliable, x.client.Stats().MessagesDropped)
-	for range message.WaitApplies {
+	for range message.WaitTicks {
 		lose()
 	}
 	require.Zero(t, x.client.messages.Kept+x.client.messages.Bytes)

@@ -114,7 +114,7 @@ func (p *Peer) RoundTrip() float64 {
 
 // receive takes a packet.
 func (p *Peer) receive(packet []byte) error {
-	in, err := p.conn.Receive(packet, p.server.snap.Tick, p.acked.Log.Next)
+	in, err := p.conn.Receive(packet, p.server.snap.Tick, p.acked.Log.Next, p.acked.Interval)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ratecontrol"
 	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -148,11 +149,8 @@ func (p *Peer) SetPriorityFunc(weigh func(entities []ecs.Entity, weights []float
 // Panics if n is not 1 to 60.
 func (p *Peer) SetSendInterval(n int) {
 	defer p.guard().Leave(p.guard().Enter(exclusive.SetSendInterval))
-	if n < 1 || n > maxInterval {
-		panic(fmt.Sprintf("replication: a send interval of %d ticks: use 1 to %d", n, maxInterval))
+	if n < 1 || n > wire.MaxInterval {
+		panic(fmt.Sprintf("replication: a send interval of %d ticks: use 1 to %d", n, wire.MaxInterval))
 	}
 	p.acked.Interval = delta.Tick(n)
 }
-
-// maxInterval keeps intervals well within the window and the timeouts.
-const maxInterval = 60

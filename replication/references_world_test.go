@@ -208,7 +208,7 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 			}
 		}
 	}
-	if c.session.Applies%16 == 0 {
+	if c.session.Waited%16 == 0 {
 		checkLinks(&c.apply, t, held)
 	}
 }

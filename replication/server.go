@@ -65,7 +65,8 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	}
 	o := config.ServerOptions{
 		EndOptions: config.EndOptions{MTU: defaultMTU, Timeout: -1},
-		Window:     64, TickRate: 60, Workers: 1, Grid: 1, Marker: ReplicatedID, FreeWork: config.FreeWork,
+		TickRate:   config.DefaultTickRate,
+		Window:     64, Workers: 1, Grid: 1, Marker: ReplicatedID, FreeWork: config.FreeWork,
 	}
 	applyOptions("NewServer", opts, func(opt ServerOption) { opt.ApplyToServer(&o) })
 	if o.Timeout < 0 {

@@ -32,11 +32,12 @@ func WithoutChecksum() ServerOption {
 }
 
 // WithTickRate sets how many times per second Replicate is called, 60 by default. Budgets are counted by it, and the
-// timeout if none is set; the server reads no clock.
+// timeout if none is set; the server reads no clock. Clients learn it in the handshake, since their time is counted in
+// ticks of the server: see [Client.Advance].
 //
 // Panics outside 1 to 1000.
 func WithTickRate(perSecond int) ServerOption {
-	if perSecond < 1 || perSecond > 1000 {
+	if perSecond < 1 || perSecond > wire.MaxTickRate {
 		panic(fmt.Sprintf("replication: %d ticks per second: use 1 to 1000", perSecond))
 	}
 	return config.ServerFunc(func(o *config.ServerOptions) { o.TickRate = perSecond })

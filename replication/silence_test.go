@@ -290,7 +290,7 @@ func TestLossyAndLongPathsAreNotSilent(t *testing.T) {
 	adjusts := map[string]func(*hush){
 		"plain":    func(*hush) {},
 		"interval": func(h *hush) { h.peer.SetSendInterval(6) },
-		"seldom":   func(h *hush) { h.peer.SetSendInterval(maxInterval) },
+		"seldom":   func(h *hush) { h.peer.SetSendInterval(wire.MaxInterval) },
 		"budget":   func(h *hush) { h.peer.SetBudget(16_000) },
 	}
 	for name, adjust := range adjusts {
@@ -353,7 +353,7 @@ func TestOnlyAcksEndSilence(t *testing.T) {
 				bytes += len(p)
 			}
 		}
-		require.NoError(t, SetInput(x.client, x.client.InputTick(), mMove{Stamp: uint16(n)}))
+		require.NoError(t, SetInput(x.client, x.client.InputTick()+uint32(n), mMove{Stamp: uint16(n)}))
 		x.answer(x.apply()...)
 	}
 	require.NoError(t, x.peer.Err())

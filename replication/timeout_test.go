@@ -221,6 +221,6 @@ func TestTimeoutsUnderLoss(t *testing.T) {
 }
 
 func TestTimeoutsOutOfRangePanic(t *testing.T) {
-	require.PanicsWithValue(t, "replication: a timeout of -1 calls: use 1 to 2^30, or 0 for none", func() { WithTimeout(-1) })
-	require.PanicsWithValue(t, "replication: a timeout of 1073741825 calls: use 1 to 2^30, or 0 for none", func() { WithTimeout(1<<30 + 1) })
+	require.PanicsWithValue(t, "replication: a timeout of -1 ticks: use 1 to 2^30, or 0 for none", func() { WithTimeout(-1) })
+	require.PanicsWithValue(t, "replication: a timeout of 1073741825 ticks: use 1 to 2^30, or 0 for none", func() { WithTimeout(1<<30 + 1) })
 }

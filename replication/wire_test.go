@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,9 @@ type fixture struct {
 
 	down, up [][]byte // sent, not taken yet
 }
+
+// defaultClientTimeout is the patience of a client without WithTimeout, in ticks of a server without WithTickRate.
+const defaultClientTimeout = config.ClientTimeout * config.DefaultTickRate
 
 func newWire(t testing.TB, schema *Schema, opts ...ServerOption) *fixture {
 	world := ecs.NewWorld()

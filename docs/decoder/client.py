@@ -62,7 +62,7 @@ class Client:
     def welcome(self, packet, nonce):
         """Takes the answer to a hello: section 3."""
         body = checked(packet, packet_key(HANDSHAKE_KEY))
-        if len(body) != 36 or body[0] != KIND_WELCOME or body[1] != 1:
+        if len(body) != 39 or body[0] != KIND_WELCOME or body[1] != 1:
             raise Malformed("no welcome of this version")
         number = lambda at, size: int.from_bytes(body[at : at + size], "little")
         flags, self.window = body[2], body[3]
@@ -72,6 +72,9 @@ class Client:
             raise Malformed("a welcome for another client")
         self.session, self.tick, self.sequence = number(12, 8), number(20, 4), number(24, 4)
         self.instance = number(28, 8)
+        self.tickrate, self.interval = number(36, 2), number(38, 1)
+        if not 1 <= self.tickrate <= 1000 or not 1 <= self.interval <= 60:
+            raise Malformed("tick rate or interval")
         self.checksums = flags & 1 == 0
         self.compact = flags & 2 != 0
         self.key = session_key(self.schema.fingerprint, self.session, to_server=0)

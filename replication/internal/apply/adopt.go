@@ -27,8 +27,8 @@ type expectations struct {
 	free     []int32
 	BySign   map[uint64]waiters // by the hash of their signature
 	ByEntity map[ecs.Entity]int32
-	now      uint64 // calls of Apply
-	nextEnd  uint64 // no expectation ends before this call
+	now      uint64 // ticks
+	nextEnd  uint64 // no expectation ends before this tick
 	timed    int    // how many have an end
 	swept    int    // items checked so far for entities that were removed
 }
@@ -42,7 +42,7 @@ type expectation struct {
 	component int
 	codes     []uint32 // its signature
 	hash      uint64
-	until     uint64 // the last Apply in which it may be adopted; 0: no end
+	until     uint64 // the last tick in which it may be adopted; 0: no end
 	next      int32  // with the same hash; -1 for the last
 }
 
@@ -52,15 +52,15 @@ func (x *expectations) Expects(e ecs.Entity) bool {
 	return ok && x.view.Intact() && archeutil.Alive(x.view.World, e)
 }
 
-// Expect makes an entity wait, with component k as its signature, for so many calls of Apply; 0 means without end.
-func (x *expectations) Expect(k int, e ecs.Entity, applies int) {
+// Expect makes an entity wait, with component k as its signature, for so many ticks; 0 means without end.
+func (x *expectations) Expect(k int, e ecs.Entity, ticks int) {
 	comp := &x.schema.Components[k]
 	switch {
 	case comp.Resource:
 		panic(fmt.Sprintf("replication: Expect: %s is a resource, which no entity has: "+
 			"expect by a component", comp.Name))
-	case applies < 0:
-		panic(fmt.Sprintf("replication: Expect: %d calls of Apply: use 0 for as long as it takes, or more", applies))
+	case ticks < 0:
+		panic(fmt.Sprintf("replication: Expect: %d ticks: use 0 for as long as it takes, or more", ticks))
 	case !archeutil.Alive(x.view.World, e):
 		panic("replication: Expect: the entity is dead: expect one that is in the client's world")
 	case !x.view.World.Has(e, x.view.Components[k]):
@@ -86,8 +86,8 @@ func (x *expectations) Expect(k int, e ecs.Entity, applies int) {
 	item.entity, item.component, item.next, item.until = e, k, -1, 0
 	item.codes = x.view.sign(k, e, item.codes)
 	item.hash = hashRow(k, item.codes)
-	if applies > 0 {
-		item.until = x.now + uint64(applies)
+	if ticks > 0 {
+		item.until = x.now + uint64(ticks)
 		if x.timed == 0 || item.until < x.nextEnd {
 			x.nextEnd = item.until
 		}
@@ -147,10 +147,10 @@ func (x *expectations) reset() {
 	*x = expectations{schema: x.schema, stats: x.stats, view: x.view, now: x.now}
 }
 
-// Expire starts a call of Apply: it ends the expectations whose time is over, and finds those of
-// removed entities one by one.
-func (x *expectations) Expire() {
-	x.now++
+// Expire lets ticks pass: it ends the expectations whose time is over, and finds those of removed
+// entities one by one.
+func (x *expectations) Expire(ticks uint32) {
+	x.now += uint64(ticks)
 	if len(x.ByEntity) == 0 {
 		return
 	}

@@ -54,10 +54,10 @@ func (a *Applier) Init(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *rece
 }
 
 // Show updates the world to what was received. complete reports whether everything has arrived that
-// existed when the session began.
-func (a *Applier) Show(complete bool) {
+// existed when the session began, ticks how many passed since the last call.
+func (a *Applier) Show(complete bool, ticks uint32) {
 	a.NoticeReset()
-	a.Expected.Expire()
+	a.Expected.Expire(ticks)
 	some, foreign := a.outlived(complete)
 	a.announce(some, foreign)
 	a.takeOver(some, foreign)

@@ -43,7 +43,7 @@ var rooms = []room{
 const face = "replication"
 
 // forTests are packages that only tests import, and commands about tests. They may import anything.
-var forTests = []string{"archcheck", "mutate", "replicationtest", "soak"}
+var forTests = []string{"archcheck", "mutate", "replicationtest", "soak", "timetest"}
 
 // outside are the imports of the table that are not rooms, in the order of the printed table.
 var outside = []string{"quantize", "bitbuf", "delta", "ecs"}

@@ -1,6 +1,6 @@
 // Package clock estimates round trips, the tick of the server, and the delay of inputs: how far ahead
 // of the server a client must give them. It owns these estimates. The ticks of arriving packets and
-// calls of Apply go in, and it reads no other clock. The tracker of acks, messages and the client call
+// the time that passes go in, and it reads no clock. The tracker of acks, messages and the client call
 // it.
 package clock
 
@@ -8,125 +8,281 @@ package clock
 
 import (
 	"math"
-	"slices"
-
-	"github.com/arche-replicate/arche-replicate/delta"
+	"time"
 )
 
-// Ticks estimates the present tick of the server from the ticks of arriving packets. It counts calls of
-// Apply, and measures how many ticks of the server pass between two of them.
+// Ticks estimates the present tick of the server. Of the last second or so, the packet that was the
+// fastest shows which tick arrives at best, and the shortest round trip how long ago that was sent. So
+// packets that are late and frames that are long change nothing. The estimate follows at a bounded speed
+// and never goes back.
 type Ticks struct {
-	Now uint32 // calls of Apply since the server's welcome
+	pace
+	Known bool
+	Base  uint32 // time 0 of the client, if the first packet took no time; the estimate counts from here
 
-	Known  bool
-	Base   uint32  // est counts from here
-	est    float64 // the newest tick whose packet should have arrived by now
-	Jitter float64 // smoothed error of est
-	far    int     // number of successive samples that were ignored because they were far off
+	ahead   float64 // the estimate, less the client's time
+	slewing bool    // ahead is on its way
+	settled float64 // until this time the estimate may jump forward
+	arrived float64 // when the latest packet did
+	recent  recent
+	trip    float64 // the shortest recent round trip
+	Jitter  float64 // mean deviation of late
+	late    float64 // how much later packets arrive than the fastest, in the mean
 
-	fresh bool   // a packet arrived since the last Apply
-	tick  uint32 // the newest tick of such a packet
+	fresh   arrival // arrived in a frame whose length is not known yet
+	waits   bool    // fresh is valid
+	sentAt  [256]uint8
+	Trip    RoundTrip
+	anyTrip bool
+}
 
-	rates    [3]float64 // ticks from one Apply to the next, in the last spans of time
-	span     uint32     // length of the present span, in calls of Apply
-	from     uint32     // its begin
-	fromTick uint32
-
-	Trip RoundTrip // in calls of Apply
+// arrival is what the packets of a frame contain.
+type arrival struct {
+	tick       uint32 // the newest
+	sent, held uint32 // of the newest packet of the client that the server had
+	echo       bool   // sent and held are valid
 }
 
 const (
-	// clockShare slows est down: each sample corrects one part in clockShare of the error.
-	clockShare = 16
-	// farOff is the error of a sample, in ticks and beyond the jitter, from which on it is ignored.
-	farOff = 8
-	// firstSpan and lastSpan are the first and the longest span over which the rate is measured.
-	firstSpan, lastSpan = 32, 256
-	// steadyRate is the distance from 1 up to which a rate counts as 1.
-	steadyRate = 1.0 / 32
-	// leastRate and mostRate bound the rate.
-	leastRate, mostRate = 1.0 / 64, 8
+	// deadBand is an error that is not corrected, in ticks: even steps are worth more.
+	deadBand = 0.25
+	// leastSlew and mostSlew bound the correction, in ticks per tick. The second is below 1, so that the
+	// estimate goes on.
+	leastSlew, mostSlew = 0.02, 0.75
+	// jitterShare smooths delays and jitter: each sample counts one part in jitterShare.
+	jitterShare = 16
+	// mostLate bounds how late a packet counts for the mean, in seconds: after a pause, some are very late.
+	mostLate = 1. / 8
 )
 
-// Arrive notes that a packet of the given tick arrived.
-func (c *Ticks) Arrive(tick uint32) {
-	if !c.fresh || int32(tick-c.tick) > 0 {
-		c.fresh, c.tick = true, tick
-	}
+// Begin starts a session of a server with so many ticks per second, whose welcome has a tick. How far the
+// present frame has come stays as it is.
+func (c *Ticks) Begin(tick, rate uint32) {
+	own := c.pace
+	own.Now, own.part, own.Rate = 0, 0, rate
+	*c = Ticks{pace: own}
+	c.Arrive(tick)
 }
 
-// Step ends an Apply.
-func (c *Ticks) Step() {
-	if c.fresh {
-		c.fresh = false
-		c.measure(c.tick)
-		c.sample(c.tick)
+// seconds returns a share of a second in ticks.
+func (c *Ticks) seconds(share float64) float64 { return share * float64(c.Rate) }
+
+// Advance lets time pass that the user has measured.
+func (c *Ticks) Advance(dt time.Duration) {
+	parts := uint64(min(dt, maxAdvance)) * uint64(c.Rate)
+	counted := min(parts, c.prepaid)
+	c.prepaid -= counted
+	c.measured = true
+	c.pass(parts - counted)
+	if c.hitch() {
+		c.settle()
 	}
-	c.Now++
-	c.est += c.Rate()
-	if c.est >= 1<<16 { // so that it remains exact
-		c.Base, c.est = c.Base+1<<16, c.est-1<<16
-	}
+	c.takeFresh()
 }
 
-// sample corrects the estimate by the newest tick that arrived.
-func (c *Ticks) sample(tick uint32) {
-	off := float64(int32(tick-c.Base)) - c.est
-	switch {
-	case !c.Known:
-		c.Known, c.Base, c.est = true, tick, 0
-	case math.Abs(off) > farOff+4*c.Jitter: // the packet was very late
-		if c.far++; c.far == clockShare { // or one of the two ends paused for a while
-			c.far, c.Base, c.est = 0, tick, 0
-		}
-	default:
-		c.far = 0
-		c.est += off / clockShare
-		c.Jitter += (math.Abs(off) - c.Jitter) / clockShare
+// StartApply returns how many full ticks passed since the last Apply.
+func (c *Ticks) StartApply() (ticks uint32) {
+	if !c.measured && c.prepaid == 0 {
+		c.pass(tickParts)
 	}
+	c.prepaid = 0
+	c.takeFresh()
+	ticks, c.passed = c.passed, 0
+	return ticks
 }
 
-// measure measures the rate at the end of each span.
-func (c *Ticks) measure(tick uint32) {
-	took := c.Now - c.from
-	switch {
-	case c.span == 0:
-		c.rates, c.span = [3]float64{1, 1, 1}, firstSpan
-	case took < c.span:
+// EndApply ends a frame. If the user does not measure time, the next frame begins with a tick.
+func (c *Ticks) EndApply() {
+	if !c.hitch() {
+		c.frame = max(c.frame+(c.step-c.frame)/frameShare, min(c.step, c.before))
+	}
+	c.step, c.before = 0, c.step
+	if !c.measured {
+		c.prepaid = tickParts
+		c.pass(tickParts)
+	}
+	c.measured = false
+}
+
+// pass lets time pass. If the server has been silent for long, the estimate stands still: it may have
+// paused, and if it has not, its packets will show that.
+func (c *Ticks) pass(parts uint64) {
+	ticks := c.pace.pass(parts)
+	if !c.Known {
 		return
-	default:
-		rate := min(max(float64(int32(tick-c.fromTick))/float64(took), leastRate), mostRate)
-		if c.span < lastSpan { // the rates before it are guesses
-			c.rates = [3]float64{rate, rate, rate}
-		} else {
-			c.rates = [3]float64{c.rates[1], c.rates[2], rate}
-		}
-		c.span = min(2*c.span, lastSpan)
 	}
-	c.from, c.fromTick = c.Now, tick
+	patience := c.seconds(1) // with round trips, the server sends several packets in that time
+	if !c.anyTrip {
+		patience = c.seconds(4) // and one per second otherwise
+	}
+	if stop := min(c.time()-c.arrived-patience, ticks); stop > 0 {
+		c.ahead -= stop
+		c.recent.shift(stop)
+		c.arrived += stop
+		c.settle()
+		ticks -= stop
+	}
+	c.slew(ticks)
 }
 
-// Rate returns the ticks from one Apply to the next: the median of the latest measurements, so that a
-// pause, or a longer way of packets, does not change it.
-func (c *Ticks) Rate() float64 {
-	r := c.rates
-	slices.Sort(r[:])
-	if math.Abs(r[1]-1) < steadyRate || c.span == 0 {
-		return 1
+// slew moves the estimate on for some ticks, towards what recent packets show.
+func (c *Ticks) slew(ticks float64) {
+	off := c.off()
+	size := math.Abs(off)
+	if size > deadBand+c.Jitter/3 || c.slewing {
+		step := min(size, ticks*min(max(size/c.seconds(1./8), leastSlew), mostSlew))
+		c.ahead += math.Copysign(step, off)
+		c.slewing = size-step > deadBand/4
 	}
-	return r[1]
 }
 
-// NoteReceived notes that a packet sent at the given time was acknowledged, by a server that had held
-// the acknowledgement for some ticks.
-func (c *Ticks) NoteReceived(sent, held uint32) {
-	if took := c.Now - sent; took <= 1<<16 {
-		c.Trip.Sample(delta.Tick(max(float64(took)-float64(held)/c.Rate(), 0)))
+// settle lets the estimate jump forward for a while, since a pause may have made it wrong.
+func (c *Ticks) settle() { c.settled = max(c.settled, c.time()+c.seconds(1./4)) }
+
+// jump moves the estimate forward at once if it has just begun or is far off.
+func (c *Ticks) jump() {
+	if off := c.off(); off > c.seconds(1./2) || off > 0 && c.time() < c.settled {
+		c.ahead += off
 	}
 }
+
+// off returns by how much the estimate is less than what recent packets show.
+func (c *Ticks) off() float64 { return c.trip/2 - c.recent.delay() - c.ahead }
+
+// Arrive notes that a packet of the given tick arrived.
+func (c *Ticks) Arrive(tick uint32) { c.note(arrival{tick: tick}) }
+
+// NoteReceived notes that a packet of the given tick arrived, which acknowledges one that was sent at the
+// given time, by a server that had held the acknowledgement for some ticks.
+func (c *Ticks) NoteReceived(tick, sent, held uint32) { c.note(arrival{tick, sent, held, true}) }
+
+// note takes an arrival, or keeps it until it is known how long the frame is.
+func (c *Ticks) note(a arrival) {
+	if c.measured || c.prepaid > 0 {
+		c.take(a)
+		return
+	}
+	if c.waits && int32(a.tick-c.fresh.tick) < 0 {
+		a.tick = c.fresh.tick
+	}
+	if c.waits && c.fresh.echo && (!a.echo || int32(a.sent-c.fresh.sent) < 0) {
+		a.sent, a.held, a.echo = c.fresh.sent, c.fresh.held, true
+	}
+	c.fresh, c.waits = a, true
+}
+
+// takeFresh takes what arrived before the length of the frame was known.
+func (c *Ticks) takeFresh() {
+	if c.waits {
+		c.waits = false
+		c.take(c.fresh)
+	}
+}
+
+func (c *Ticks) take(a arrival) {
+	c.takeTick(a.tick)
+	if a.echo {
+		c.takeTrip(a.sent, a.held)
+	}
+	c.jump()
+}
+
+// takeTick takes the tick of a packet that arrives now.
+func (c *Ticks) takeTick(tick uint32) {
+	now := c.time()
+	if !c.Known {
+		c.Known, c.Base, c.settled = true, tick-c.Now, now+c.seconds(1./2)
+		c.ahead = -c.fraction()
+	}
+	delay := float64(int32(c.Now-(tick-c.Base))) + c.fraction()
+	if late := delay - c.recent.delay(); now-c.arrived > c.seconds(1./4) && late > c.seconds(1./8) {
+		c.recent.restart(delay) // the server has paused
+	}
+	c.arrived = now
+	c.recent.noteDelay(delay, now, c.seconds(3./4))
+	c.trip = c.recent.trip(c.trip)
+	if c.hitch() {
+		return
+	}
+	deviation := min(delay-c.recent.delay(), c.seconds(mostLate)) - c.late
+	c.late += deviation / jitterShare
+	c.Jitter += (math.Abs(deviation) - c.Jitter) / jitterShare
+}
+
+// takeTrip takes a round trip that ends now.
+func (c *Ticks) takeTrip(sent, held uint32) {
+	took := c.Now - sent
+	if took > 1<<16 || c.hitch() && c.anyTrip {
+		return
+	}
+	trip := float64(took) + c.fraction() - float64(held)
+	if took < uint32(len(c.sentAt)) {
+		trip -= float64(c.sentAt[sent%uint32(len(c.sentAt))]) / 256
+	}
+	trip = max(trip, 0)
+	if c.recent.noteTrip(trip); !c.anyTrip {
+		c.anyTrip = true
+		c.settle()
+	}
+	c.trip = c.recent.trip(c.trip)
+	c.Trip.sample(int32(math.Round(8 * trip)))
+}
+
+// NoteSent notes that a packet is sent now that the server will acknowledge.
+func (c *Ticks) NoteSent() { c.sentAt[c.Now%uint32(len(c.sentAt))] = uint8(c.fraction() * 256) }
 
 // RoundTrip returns the round trip in ticks.
-func (c *Ticks) RoundTrip() float64 { return float64(c.Trip.Smooth) / 8 * c.Rate() }
+func (c *Ticks) RoundTrip() float64 { return float64(c.Trip.Smooth) / 8 }
 
 // ServerTick returns the server's present tick, counted from Base.
-func (c *Ticks) ServerTick() float64 { return c.est + c.RoundTrip()/2 }
+func (c *Ticks) ServerTick() float64 { return c.time() + c.ahead }
+
+// Tick returns the server's present tick.
+func (c *Ticks) Tick() uint32 { return c.Base + uint32(int64(math.Floor(c.ServerTick()))) }
+
+// recent has the shortest delay and the shortest round trip of the present span of time and of the one
+// before. They are forgotten together: of a path that gets longer, either both are new or both are old,
+// and half the round trip makes up for the delay.
+type recent struct {
+	delays, trips [2]float64 // infinite if there is none
+	since         float64
+	any           bool
+}
+
+// delay returns the shortest delay.
+func (r *recent) delay() float64 { return min(r.delays[0], r.delays[1]) }
+
+// trip returns the shortest round trip, or another one if there is none.
+func (r *recent) trip(none float64) float64 {
+	if t := min(r.trips[0], r.trips[1]); !math.IsInf(t, 0) {
+		return t
+	}
+	return none
+}
+
+// noteDelay notes a delay. A span ends after some time.
+func (r *recent) noteDelay(delay, now, span float64) {
+	none := math.Inf(1)
+	switch {
+	case !r.any:
+		*r = recent{[2]float64{none, none}, [2]float64{none, none}, now, true}
+	case now-r.since >= span:
+		r.delays = [2]float64{none, r.delays[0]}
+		if !math.IsInf(r.trips[0], 0) {
+			r.trips = [2]float64{none, r.trips[0]}
+		}
+		r.since = now
+	}
+	r.delays[0] = min(r.delays[0], delay)
+}
+
+// noteTrip notes a round trip.
+func (r *recent) noteTrip(trip float64) { r.trips[0] = min(r.trips[0], trip) }
+
+// restart forgets all delays for a new one.
+func (r *recent) restart(delay float64) { r.delays = [2]float64{delay, delay} }
+
+// shift adds to all delays.
+func (r *recent) shift(ticks float64) {
+	r.delays[0], r.delays[1] = r.delays[0]+ticks, r.delays[1]+ticks
+}

@@ -9,123 +9,159 @@ import (
 )
 
 // InputDelay chooses the tick of a client's inputs: so little ahead of the server that most inputs just
-// arrive in time, given the present loss and jitter. The delay grows at once when inputs are late, and
-// shrinks slowly after all inputs were early for a while.
+// arrive in time, given the present path, loss and jitter. What the path takes is known from round trips.
+// What is needed beyond it grows when inputs are late, and shrinks slowly after all were early for a
+// while. The tick follows at a bounded speed and never goes back.
 type InputDelay struct {
-	estimate uint32  // an even estimate of the server's tick
-	fraction float64 // of the next tick
-	rate     float64 // for which the delay was set
-	drift    float64 // smoothed error of the estimate
-	ahead    uint32  // the delay: the tick of an input less the estimate
-	Guess    bool    // estimate and ahead are valid
-	set      bool    // they were set when the round trip was known
+	Known  bool    // Tick is valid
+	tick   uint32  // of an input given now
+	offset int64   // tick, less the client's time and Base
+	given  float64 // the delay: on its way to what is wanted
+	steady bool    // the delay does not jump any more
+	at     float64 // when it was adapted
+
+	path    float64 // ticks that inputs take to the server
+	extra   float64 // ticks beyond that
+	loan    float64 // by so much extra grew lately, since path was loanOf: path may have to grow instead
+	loanOf  float64
+	loanEnd float64
+	usual   float64 // extra before that
 
 	from   delta.Tick // inputs from this tick on were given with this delay
-	since  uint32     // the time since which least is measured
-	least  int32      // the smallest margin of an input
-	any    bool       // least is valid
-	stable uint32     // calls of Apply for which inputs must be early before the delay shrinks
-	margin int32      // the margin to keep
+	before delta.Tick // and those between with one that was shorter by raised
+	raised int32
+	since  uint32 // the time since which least is measured
+	least  int32  // the smallest margin of an input
+	any    bool   // least is valid
+	stable uint32 // ticks for which inputs must be early before the delay shrinks
+	margin int32  // the margin to keep
 }
 
 const (
-	// spareTicks is the initial delay beyond the round trip and twice the jitter.
-	spareTicks = 3
+	// spareTicks is the initial delay beyond the path, a frame and twice the jitter.
+	spareTicks = 1.5
 	// leastMargin is the margin to keep. It becomes moreMargin when the delay was too small: if
 	// packets are lost, late inputs are late by several ticks.
 	leastMargin, moreMargin = 1, 2
 	// stableTicks is the time for which margins must be larger than necessary before the delay
 	// shrinks. It doubles each time that the delay is too small, up to maxStable.
 	stableTicks, maxStable = 256, 4096
-	// muchMargin is a margin with which the delay shrinks after stableTicks in any case.
+	// muchMargin is a margin beyond the one to keep with which the delay shrinks after a second, but not
+	// below what it was before inputs were late.
 	muchMargin = 4
 	// maxRaise bounds the growth of the delay at a time.
 	maxRaise = 16
-	// maxDrift is the largest distance of the delay from the one that round trip and jitter suggest.
-	maxDrift = 32
-	// maxEstimateDrift is the largest error of the estimate if the rate of Applies is not that of ticks.
-	maxEstimateDrift = 2
-	// driftShare smooths the drift.
-	driftShare = 1024
 	// guessedTrip is the round trip before one was measured, in ticks.
 	guessedTrip = 6
+	// samePath is a difference of paths that does not count, beside the jitter.
+	samePath = 1
+	// The speeds of the delay, in ticks per tick.
+	leastRaise, mostRaise = 0.25, 1
+	leastLower, mostLower = 0.1, 0.5
+	// deadTicks is by how much the delay of Tick may be off. More than a half, so that it is steady.
+	deadTicks = 0.75
 )
 
-// Begin makes a first guess when only the server's tick is known: the first input may be given before the
-// first Apply.
-func (l *InputDelay) Begin(tick uint32) {
-	l.estimate, l.ahead, l.Guess = tick, guessedTrip+spareTicks, true
+// wanted returns the delay that is aimed at. An input is given up to a frame after its tick begins.
+func (l *InputDelay) wanted(c *Ticks) float64 {
+	return l.path + l.extra - l.repaid() + c.frame
 }
 
-// Step ends an Apply.
-func (l *InputDelay) Step(c *Ticks) {
+// repaid returns how much of the loan the path has taken over since.
+func (l *InputDelay) repaid() float64 { return min(max(l.path-l.loanOf, 0), l.loan) }
+
+// endLoan makes up for what the path has taken over.
+func (l *InputDelay) endLoan() { l.extra, l.loan = l.extra-l.repaid(), 0 }
+
+// most bounds what is needed beyond the path: more would help only against what passes.
+func most(c *Ticks) float64 { return max(c.RoundTrip(), 4) + 4*c.Jitter + 4 }
+
+// Follow adapts the delay. Call it when time has passed, and when packets have arrived.
+func (l *InputDelay) Follow(c *Ticks) {
 	if !c.Known {
 		return
 	}
-	if rate := c.Rate(); math.Abs(rate-l.rate) > steadyRate*l.rate {
-		l.rate, l.set = rate, false // start again
+	path := float64(guessedTrip) // the server's tick is that of arriving packets
+	if c.anyTrip {
+		path = c.trip / 2
 	}
-	l.follow(c)
-	trip := float64(guessedTrip)
-	if c.Trip.Known {
-		trip = c.RoundTrip()
+	now := c.time()
+	ticks := now - l.at
+	l.at = now
+	if !l.steady {
+		l.path, l.extra = path, spareTicks+2*c.Jitter
+		l.given, l.stable, l.margin = l.wanted(c), stableTicks, leastMargin
+		l.steady = c.anyTrip && now >= c.settled
+		l.renew(c)
 	}
-	best := c.Base + uint32(int32(math.Ceil(c.est+trip+2*c.Jitter))) + spareTicks
-	if off := int32(l.Tick() - best); l.set && off >= -maxDrift && off <= maxDrift {
-		return
+	if math.Abs(path-l.path) > samePath+c.Jitter {
+		l.path = path
 	}
-	l.estimate, l.fraction, l.drift = c.Base+uint32(int32(math.Floor(c.ServerTick()))), 0, 0
-	l.ahead, l.Guess, l.set = best-l.estimate, true, c.Trip.Known
-	l.stable, l.margin = stableTicks, leastMargin
-	l.renew(c)
-}
+	if now > l.loanEnd {
+		l.endLoan()
+	}
+	off := l.wanted(c) - l.given
+	raise := ticks * min(max(off/2, leastRaise), mostRaise)
+	lower := ticks * min(max(-off/16, leastLower), mostLower)
+	l.given += max(min(off, raise), -lower)
 
-// follow moves the estimate on with the server. It does so evenly, so that small errors don't skip or
-// repeat a tick.
-func (l *InputDelay) follow(c *Ticks) {
-	off := func() float64 { return float64(int32(l.estimate-c.Base)) + l.fraction - c.ServerTick() + 0.5 }
-	if rate := c.Rate(); rate == 1 {
-		l.estimate++
-		l.fraction = 0
-		l.drift += (off() - l.drift) / driftShare // the two ends' clocks differ slightly
-		switch {
-		case l.drift > 0.5:
-			l.estimate--
-			l.drift--
-		case l.drift < -0.5:
-			l.estimate++
-			l.drift++
-		}
-	} else {
-		integer, fraction := math.Modf(l.fraction + rate)
-		l.estimate, l.fraction, l.drift = l.estimate+uint32(integer), fraction, 0
-		switch off := off(); {
-		case off > maxEstimateDrift:
-			l.estimate--
-		case off < -maxEstimateDrift:
-			l.estimate++
-		}
+	if goal := c.ahead + l.given; math.Abs(float64(l.offset)-goal) > deadTicks {
+		l.offset = int64(math.Round(goal))
+	}
+	tick := c.Base + c.Now + uint32(l.offset)
+	if !l.Known || int32(tick-l.tick) > 0 {
+		l.tick, l.Known = tick, true
+	}
+	if now < c.settled || math.Abs(c.off()) > 1+c.Jitter {
+		l.renew(c) // what is late or early because of a pause is no guide
 	}
 }
 
 // Tick returns the tick of an input given now.
-func (l *InputDelay) Tick() uint32 { return l.estimate + l.ahead }
+func (l *InputDelay) Tick() uint32 { return l.tick }
 
-// renew starts to measure margins again, of inputs that are not given yet.
+// Ticks returns how far inputs are ahead of the server, when their tick begins.
+func (l *InputDelay) Ticks(c *Ticks) float64 {
+	return float64(int32(l.tick-c.Base-c.Now)) - c.ahead
+}
+
+// renew starts to measure margins again, of inputs that are given with the wanted delay.
 func (l *InputDelay) renew(c *Ticks) {
-	l.from, l.since, l.any = delta.Tick(l.Tick()), c.Now, false
+	more := max(math.Ceil(l.wanted(c)-l.given), 0)
+	l.from, l.since, l.any, l.raised = delta.Tick(l.tick+1+uint32(more)), c.Now, false, 0
+}
+
+// raise makes the delay larger for inputs that were late.
+func (l *InputDelay) raise(margin int32, c *Ticks) {
+	more := int32(max(min(float64(min(1-margin, maxRaise)), most(c)-l.extra), 0))
+	if l.loan == 0 {
+		l.loanOf, l.usual = l.path, l.extra
+	}
+	l.extra, l.loan, l.loanEnd = l.extra+float64(more), l.loan+float64(more), l.at+c.seconds(2)
+	raised := l.raised + more
+	l.renew(c)
+	l.raised = raised
 }
 
 // Judge adapts the delay to the smallest margin of the latest inputs, which the input of the given tick
 // had.
 func (l *InputDelay) Judge(margin int32, of delta.Tick, c *Ticks) {
-	if !l.set || of.Before(l.from) {
+	if !l.steady {
+		return
+	}
+	if of.Before(l.from) {
+		if margin += l.raised; l.raised == 0 || of.Before(l.before) || margin >= 0 {
+			return
+		}
+		l.raise(margin, c) // the raise was too small
 		return
 	}
 	if margin < 0 {
-		l.ahead += uint32(min(1-margin, maxRaise))
-		l.stable, l.margin = min(2*l.stable, maxStable), moreMargin
-		l.renew(c)
+		if l.loan == 0 {
+			l.stable = min(2*l.stable, maxStable)
+		}
+		l.before, l.raised, l.margin = l.from, 0, moreMargin
+		l.raise(margin, c)
 		return
 	}
 	if !l.any || margin < l.least {
@@ -133,8 +169,13 @@ func (l *InputDelay) Judge(margin int32, of delta.Tick, c *Ticks) {
 	}
 	spare, waited := l.least-l.margin, c.Now-l.since
 	switch {
-	case spare > 0 && (waited >= l.stable || waited >= stableTicks && l.least >= muchMargin):
-		l.ahead -= uint32(max(spare/2, 1))
+	case spare >= muchMargin && waited >= c.Rate && l.extra-l.repaid() > l.usual:
+		l.endLoan()
+		l.extra = max(l.extra-float64(spare-1), l.usual)
+		l.renew(c)
+	case spare > 0 && waited >= l.stable:
+		l.endLoan()
+		l.extra = max(l.extra-float64(max(spare/2, 1)), -l.path) // no path takes less than no time
 		l.renew(c)
 	case waited >= l.stable: // the next period
 		if l.stable == maxStable {

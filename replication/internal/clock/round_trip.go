@@ -11,7 +11,11 @@ type RoundTrip struct {
 
 // Sample notes that an acknowledgement took so many ticks.
 func (r *RoundTrip) Sample(ticks delta.Tick) {
-	t := int32(min(ticks, 1<<16)) * 8
+	r.sample(int32(min(ticks, 1<<16)) * 8)
+}
+
+// sample is Sample for a time in 1/8 tick.
+func (r *RoundTrip) sample(t int32) {
 	if !r.Known {
 		r.Smooth, r.deviation, r.Known = t, t/2, true
 		return

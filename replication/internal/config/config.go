@@ -16,6 +16,13 @@ func (o *ServerOptions) KeepAliveTicks() uint32 {
 	return uint32(o.TickRate)
 }
 
+// DefaultTickRate is the number of ticks per second of servers without replication.WithTickRate.
+const DefaultTickRate = 60
+
+// ClientTimeout is the silence in seconds after which a client without replication.WithTimeout seeks its
+// server.
+const ClientTimeout = 10
+
 // ServerOptions has the settings that the options of a server make.
 type ServerOptions struct {
 	EndOptions

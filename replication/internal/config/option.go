@@ -26,5 +26,5 @@ type EndOptions struct {
 	MTU     int
 	Seed    uint64
 	Seeded  bool
-	Timeout int // in calls of Replicate or Apply, 0 for none
+	Timeout int // in ticks, 0 for none, -1 for the default
 }

@@ -36,6 +36,7 @@ const (
 	SetRemove
 	SetSendInterval
 
+	ClientAdvance
 	ClientApply
 	ClientClose
 	ClientDisconnect
@@ -71,7 +72,8 @@ var names = [calls]string{
 	SetPriority: "Server.SetPriority", SetRemove: "EntitySet.Remove",
 	SetSendInterval: "Peer.SetSendInterval",
 
-	ClientApply: "Client.Apply", ClientClose: "Client.Close",
+	ClientAdvance: "Client.Advance",
+	ClientApply:   "Client.Apply", ClientClose: "Client.Close",
 	ClientDisconnect: "Client.Disconnect", ClientReceive: "Client.Receive",
 	ClientReconnect: "Client.Reconnect", ClientVerify: "Client.Verify",
 	Expect: "Expect", OnAdd: "OnAdd", OnChange: "OnChange",

@@ -29,6 +29,8 @@ type ClientMessages struct {
 	Tick     delta.Tick        // of the message that is being handled
 	Handling bool
 
+	awake      uint32 // ticks that the user was there to see: of a pause, only a part
+	turn       uint32 // when the next packets may be sent
 	lastSent   uint32 // when the last packet was sent
 	everSent   bool   // lastSent is valid
 	echoed     uint32 // the newest time that the server acknowledged
@@ -42,11 +44,11 @@ const (
 	// their dependencies, and maxWaitingBytes their size.
 	MaxWaiting      = 512
 	maxWaitingBytes = MaxQueuedBytes
-	// WaitApplies is the number of calls of Apply for which it keeps them.
-	WaitApplies = 64
-	// keepAliveApplies is the number of calls of Apply after which a quiet client sends a packet,
-	// to measure the round trip.
-	keepAliveApplies = 8
+	// WaitTicks is the number of ticks for which it keeps them.
+	WaitTicks = 64
+	// keepAliveTicks is the number of ticks after which a quiet client sends a packet, to measure the
+	// round trip.
+	keepAliveTicks = 8
 	// inputRingTicks is the number of inputs that a client keeps.
 	inputRingTicks = 64
 )
@@ -69,16 +71,14 @@ func NewClientMessages(links ClientLinks, s *schema.Schema, d Directory, mtu int
 	return t
 }
 
-// Reset forgets all messages and inputs. tick is the server's present tick.
-func (t *ClientMessages) Reset(tick uint32) {
+// Reset forgets all messages and inputs.
+func (t *ClientMessages) Reset() {
 	t.Clear()
 	*t = ClientMessages{
 		Messenger: t.Messenger, ClientLinks: t.ClientLinks, Handlers: t.Handlers,
 		Inputs: clientInputs{ring: t.Inputs.ring},
 	}
-	if t.schema.Input != nil {
-		t.InputDelay.Begin(tick)
-	}
+	t.Follow()
 }
 
 // Enqueue queues a pending message. The error is [ErrBufferFull].
@@ -101,9 +101,14 @@ func (t *ClientMessages) Enqueue(pending int) error {
 	return nil
 }
 
-// SendTick sends messages, acks and inputs, in packets with a key.
+// SendTick sends messages, acks and inputs, in packets with a key. It does so once per tick, since times
+// distinguish packets.
 func (t *ClientMessages) SendTick(key wire.Key) {
 	now := t.Clock.Now
+	if int32(now-t.turn) < 0 {
+		return
+	}
+	t.turn = now + 1
 	t.begin(&t.Writer, key)
 	t.sendReliable()
 	t.sendUnreliable()
@@ -112,7 +117,7 @@ func (t *ClientMessages) SendTick(key wire.Key) {
 	k := &t.Writer
 	if k.Index == 0 && !k.open {
 		acks := t.In[wire.ChannelState].acksLeft > 0 || t.In[wire.ChannelImmediate].acksLeft > 0
-		if acks || !t.everSent || now-t.lastSent >= keepAliveApplies {
+		if acks || !t.everSent || now-t.lastSent >= keepAliveTicks {
 			t.startPacket()
 		}
 	}
@@ -121,14 +126,14 @@ func (t *ClientMessages) SendTick(key wire.Key) {
 	}
 }
 
-// Step ends a call of Apply.
-func (t *ClientMessages) Step() {
+// Follow adapts the delay of inputs. It is called when time has passed and when packets have arrived.
+func (t *ClientMessages) Follow() {
 	if t.schema.Input != nil {
-		t.InputDelay.Step(t.Clock)
+		t.InputDelay.Follow(t.Clock)
 	}
 }
 
-// begin starts the packets of a call of Apply.
+// begin starts the packets of a tick.
 func (t *ClientMessages) begin(k *Writer, key wire.Key) {
 	now := t.Clock.Now
 	// The server completes times by the newest one that arrived, and by 0 before.
@@ -155,7 +160,12 @@ func (t *ClientMessages) finishPacket() {
 	packet := t.Writer.Finish()
 	t.Stats.MessagePackets++
 	t.Stats.MessageBytes += uint64(len(packet))
+	t.transmit(packet)
+}
+
+func (t *ClientMessages) transmit(packet []byte) {
 	t.lastSent, t.everSent = t.Clock.Now, true
+	t.Clock.NoteSent()
 	t.Transmit(packet)
 }
 
@@ -230,7 +240,7 @@ func (t *ClientMessages) sendInputs() {
 		return
 	}
 	if t.Clock.Trip.Known {
-		t.Inputs.acknowledge(delta.Tick(t.Clock.Base + uint32(int32(t.Clock.ServerTick())))) // past ticks
+		t.Inputs.acknowledge(delta.Tick(t.Clock.Tick())) // past ticks
 	}
 	rows := t.Inputs.unacknowledged()
 	if len(rows) == 0 {
@@ -239,8 +249,7 @@ func (t *ClientMessages) sendInputs() {
 	packet := t.inputPacket(rows)
 	t.Stats.InputPackets++
 	t.Stats.InputBytes += uint64(len(packet))
-	t.lastSent, t.everSent = t.Clock.Now, true
-	t.Transmit(packet)
+	t.transmit(packet)
 }
 
 // Receive reads a packet of messages with a key. near is the newest tick whose state arrived.
@@ -275,10 +284,12 @@ func (t *ClientMessages) Receive(packet, body []byte, key wire.Key, near uint32)
 	}
 	t.Out[wire.ChannelState].retrySoon()
 	t.seen.Add(h.Time, k.index)
-	t.Clock.Arrive(h.Time)
 	if k.report.Present {
 		t.noteReceived(&k.report, h.Time)
+	} else {
+		t.Clock.Arrive(h.Time)
 	}
+	t.Follow()
 	for i := range k.Messages {
 		t.keep(&k.Messages[i])
 	}
@@ -288,7 +299,7 @@ func (t *ClientMessages) Receive(packet, body []byte, key wire.Key, near uint32)
 // noteReceived reads the server's report about the client's packets.
 func (t *ClientMessages) noteReceived(p *wire.InputReport, tick uint32) {
 	sent := wire.Extend16(p.Echo, t.Clock.Now)
-	t.Clock.NoteReceived(sent, p.Held)
+	t.Clock.NoteReceived(tick, sent, p.Held)
 	if int32(t.Clock.Now-sent) >= 0 && int32(sent-t.echoed) > 0 {
 		t.echoed = sent
 	}
@@ -321,13 +332,15 @@ func (t *ClientMessages) keep(m *StagedMessage) {
 	}
 	w := &t.waiting[t.Kept]
 	w.Fill(m, deps, statedAt)
-	w.until = t.Clock.Now + WaitApplies
+	w.until = t.awake + WaitTicks
 	t.Kept++
 	t.Bytes += wire.ByteSize(m.Bits)
 }
 
-// HandleAll handles the messages whose dependencies the world now shows, reliable ones in order.
-func (t *ClientMessages) HandleAll() {
+// HandleAll handles the messages whose dependencies the world now shows, reliable ones in order, after
+// ticks have passed.
+func (t *ClientMessages) HandleAll(ticks uint32) {
+	t.awake += ticks
 	t.Handling = true
 	defer func() { t.Handling = false }()
 	for i := range t.In {
@@ -359,7 +372,7 @@ func (t *ClientMessages) HandleAll() {
 			m.clear()
 			t.handle(m.number)
 			continue
-		case int32(t.Clock.Now-m.until) >= 0:
+		case int32(t.awake-m.until) > 0:
 			t.Bytes -= wire.ByteSize(m.bits)
 			m.clear()
 			t.Stats.MessagesDropped++

@@ -23,7 +23,7 @@ type InMessage struct {
 	fragment wire.Fragment
 	tick     delta.Tick // of the state to which it belongs
 	statedAt delta.Tick // tick of the packet that had its dependencies
-	until    uint32     // when an unreliable message is dropped, in calls of Apply
+	until    uint32     // when an unreliable message is dropped, as ClientMessages.awake
 	bits     int
 	Data     []byte
 	deps     []wire.Dependency

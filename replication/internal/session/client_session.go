@@ -104,9 +104,10 @@ type ClientSession struct {
 	Nonce   uint64 // of the present introduction
 	seeded  bool   // the nonces are reproducible
 	offset  uint32 // of the part of the server's schema that is asked for
-	Applies uint32 // calls of Apply, to space introductions
-	silent  int    // calls of Apply since the last packet of the server
-	timeout int    // largest number of such calls, 0 for no limit
+	spacing        // of introductions, and of acks without new packets
+	silent  uint32 // ticks since the last packet of the server
+	timeout int    // largest number of such ticks: 0 for no limit, -1 for config.ClientTimeout
+	rate    uint32 // ticks in a second
 
 	ID         uint64
 	Down, Up   wire.Key // of packets from the server and to it
@@ -125,6 +126,7 @@ func NewClientSession(
 		public: public,
 		stats:  stats, Send: send, Fingerprint: fingerprint, Slots: slots,
 		Nonce: o.Seed, seeded: o.Seeded, timeout: o.Timeout,
+		rate:     config.DefaultTickRate,
 		joinRoom: min(wire.MaxJoinData, o.MTU-wire.ChecksumSize-wire.HelloSize),
 	}
 	s.SetJoinData(o.JoinData)
@@ -195,7 +197,8 @@ func (s *ClientSession) end(why error) {
 
 // introduce makes the client send introductions with a new nonce.
 func (s *ClientSession) introduce() {
-	s.offset, s.Applies, s.silent = 0, 0, 0
+	s.offset, s.silent = 0, 0
+	s.restart()
 	if s.seeded {
 		s.Nonce = wire.Mix64(s.Nonce + wire.Golden64)
 		return
@@ -203,28 +206,57 @@ func (s *ClientSession) introduce() {
 	s.Nonce = wire.Random64()
 }
 
+// spacing spaces packets that are repeated until they are answered.
+type spacing struct {
+	Waited uint32 // ticks since the first one
+	next   uint32 // what Waited is when the next one follows
+}
+
+// restart makes the next call of pass report that it is time.
+func (s *spacing) restart() { *s = spacing{} }
+
+// pass lets ticks pass, and reports whether it is time for a packet.
+func (s *spacing) pass(ticks uint32) bool {
+	s.Waited += ticks
+	if s.Waited < s.next {
+		return false
+	}
+	s.next = s.Waited + IntroduceEvery
+	if s.Waited > Patience {
+		s.next = s.Waited + IntroduceRarer
+	}
+	return true
+}
+
 const (
-	// IntroduceEvery is the number of calls of Apply between two introductions, or between two acks
-	// without new packets.
+	// IntroduceEvery is the number of ticks between two introductions, or between two acks without new
+	// packets.
 	IntroduceEvery = 4
-	// Patience is the number of calls of Apply after which introductions become rarer: one in
-	// IntroduceRarer calls.
+	// Patience is the number of ticks after which introductions become rarer: one in IntroduceRarer
+	// ticks.
 	Patience       = 64
 	IntroduceRarer = 32
 )
 
-// Step counts a call of Apply, and reports whether it is time to send again. After a long silence of the
+// Step lets ticks pass, and reports whether it is time to send again. After a long silence of the
 // server it starts to seek it.
-func (s *ClientSession) Step() (send bool) {
+func (s *ClientSession) Step(ticks uint32) (send bool) {
 	if s.State == clientConnected {
-		if s.silent++; s.timeout > 0 && s.silent > s.timeout {
+		if s.silent += ticks; s.outOfContact() {
 			s.on(eventSilence)
 			s.introduce()
 		}
 	}
-	send = s.Applies%IntroduceEvery == 0 && (s.Applies < Patience || s.Applies%IntroduceRarer == 0)
-	s.Applies++
-	return send
+	return s.pass(ticks)
+}
+
+// outOfContact reports whether the server has been silent for too long.
+func (s *ClientSession) outOfContact() bool {
+	timeout := uint32(s.timeout)
+	if s.timeout < 0 {
+		timeout = config.ClientTimeout * s.rate
+	}
+	return timeout > 0 && s.silent > timeout
 }
 
 // SendHello introduces the client to the server.
@@ -302,7 +334,8 @@ func (s *ClientSession) ReceiveAnswer(body []byte, own func() string) (*wire.Wel
 func (s *ClientSession) receiveWelcome(m *wire.Welcome) (begins bool) {
 	begins = !s.Open() || m.Session != s.ID
 	s.on(eventWelcomed)
-	s.silent, s.Applies = 0, 0
+	s.silent, s.rate = 0, uint32(m.TickRate)
+	s.restart()
 	s.InForce = false // the session may only be an offer for the server
 	return begins
 }
@@ -337,7 +370,7 @@ func (s *ClientSession) receiveRefusal(m *wire.Refuse, own string) {
 	}
 	if same == len(m.Text) && same > 0 && int64(m.Offset)+int64(same) < int64(m.Total) {
 		s.offset += uint32(same) // no difference so far: ask for more
-		s.Applies = 0
+		s.restart()
 		return
 	}
 	// The text before the difference is the same on both sides.
@@ -347,7 +380,8 @@ func (s *ClientSession) receiveRefusal(m *wire.Refuse, own string) {
 		// all of it if it fits into a packet.
 		start := strings.LastIndexByte(own[:from+same], '\n') + 1
 		if strings.IndexByte(server[from+same:], '\n') < 0 && start > from {
-			s.offset, s.Applies = uint32(start), 0
+			s.offset = uint32(start)
+			s.restart()
 			return
 		}
 		own = upToLine(own, from+same)

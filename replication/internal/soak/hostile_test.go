@@ -80,6 +80,7 @@ func (x *hostile) welcome() []byte {
 	body = binary.LittleEndian.AppendUint32(body, x.tick)
 	body = binary.LittleEndian.AppendUint32(body, x.sequence)
 	body = binary.LittleEndian.AppendUint64(body, g.Uint64N(3))
+	body = append(binary.LittleEndian.AppendUint16(body, uint16(1+g.IntN(1000))), byte(1+g.IntN(60)))
 	return withChecksum(handshakeKey, x.spoilt(body, 30))
 }
 

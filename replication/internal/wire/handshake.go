@@ -6,7 +6,8 @@ import "encoding/binary"
 //
 //	hello    kind 8 | version 8 | fingerprint 64 | nonce 64 | offset 32 | session 64 | codings 8 | slots 32 |
 //	         size 16 | data... | zeros to 60 bytes
-//	welcome  kind 8 | version 8 | flags 8 | window 8 | nonce 64 | session 64 | tick 32 | sequence 32 | instance 64
+//	welcome  kind 8 | version 8 | flags 8 | window 8 | nonce 64 | session 64 | tick 32 | sequence 32 | instance 64 |
+//	         tick rate 16 | interval 8
 //	refuse   kind 8 | version 8 | nonce 64 | offset 32 | total 32 | text...
 //
 // The nonce is the client's and returns in the answer. A client whose schema is refused
@@ -21,8 +22,13 @@ import "encoding/binary"
 
 const (
 	HelloSize   = 1 + 1 + 8 + 8 + 4 + 8 + 1 + 4 + 2
-	welcomeSize = 1 + 1 + 1 + 1 + 8 + 8 + 4 + 4 + 8
+	welcomeSize = 1 + 1 + 1 + 1 + 8 + 8 + 4 + 4 + 8 + 2 + 1
 	RefuseSize  = 1 + 1 + 8 + 4 + 4
+
+	// MaxTickRate bounds the ticks per second of a server, and MaxInterval the ticks from one state
+	// packet of a peer to the next, which keeps it well within the window and the timeouts.
+	MaxTickRate = 1000
+	MaxInterval = 60
 
 	// MaxJoinData is the largest size of the join data in a hello, in bytes.
 	MaxJoinData = 512
@@ -98,6 +104,8 @@ type Welcome struct {
 	Tick       uint32 // the server's, for completing the low bits of ticks
 	Sequence   uint32 // of the first state packet
 	Instance   uint64 // sessions with the same instance share their NetIDs
+	TickRate   uint16 // ticks per second
+	Interval   uint8  // ticks from one state packet to the next, at present
 }
 
 // Append appends the body of a welcome.
@@ -114,7 +122,9 @@ func (m *Welcome) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, m.Session)
 	b = binary.LittleEndian.AppendUint32(b, m.Tick)
 	b = binary.LittleEndian.AppendUint32(b, m.Sequence)
-	return binary.LittleEndian.AppendUint64(b, m.Instance)
+	b = binary.LittleEndian.AppendUint64(b, m.Instance)
+	b = binary.LittleEndian.AppendUint16(b, m.TickRate)
+	return append(b, m.Interval)
 }
 
 // Parse reads the body of a welcome.
@@ -129,7 +139,8 @@ func (m *Welcome) Parse(b []byte) bool {
 	m.Tick = binary.LittleEndian.Uint32(b[20:])
 	m.Sequence = binary.LittleEndian.Uint32(b[24:])
 	m.Instance = binary.LittleEndian.Uint64(b[28:])
-	return true
+	m.TickRate, m.Interval = binary.LittleEndian.Uint16(b[36:]), b[38]
+	return m.TickRate >= 1 && m.TickRate <= MaxTickRate && m.Interval >= 1 && m.Interval <= MaxInterval
 }
 
 // Refuse answers a client that has another schema, with a piece of the server's schema text.

@@ -1,0 +1,216 @@
+package replication
+
+import (
+	"testing"
+	"time"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// frames plays some seconds of a server with 60 ticks per second, and of the client's frames, and returns
+// how many packets the client sent.
+func (x *fixture) frames(seconds float64, fps int) (packets int) {
+	tick, frame := time.Second/60, time.Second/time.Duration(fps)
+	end := time.Duration(seconds * float64(time.Second))
+	for now, nextTick, nextFrame := time.Duration(0), time.Duration(0), time.Duration(0); ; {
+		if now = min(nextTick, nextFrame); now >= end {
+			return packets
+		}
+		if now == nextTick {
+			x.deliver(x.replicate()...)
+			nextTick += tick
+		}
+		if now == nextFrame {
+			x.client.Advance(frame)
+			up := x.apply()
+			packets += len(up)
+			x.answer(up...)
+			nextFrame += frame
+		}
+	}
+}
+
+// TestFramesAreNotTicks: what a client does by time does not depend on how often it calls Apply.
+func TestFramesAreNotTicks(t *testing.T) {
+	for _, fps := range []int{30, 60, 144, 240} {
+		x := connectedWire(t, messageSchema())
+		x.frames(2, fps)
+		require.True(t, x.client.Connected())
+		before := x.client.Stats()
+		for range 600 {
+			require.NoError(t, SendToServer(x.client, mHit{}))
+			x.frames(1./60, fps)
+		}
+		sent := x.client.Stats().MessagePackets - before.MessagePackets
+		require.LessOrEqual(t, sent, uint64(602), "%d frames per second: once per tick", fps)
+		require.GreaterOrEqual(t, sent, uint64(280), "%d frames per second", fps)
+		require.EqualValues(t, 600, x.client.Stats().Messages-before.Messages)
+
+		before = x.client.Stats()
+		x.frames(10, fps)
+		quiet := x.client.Stats().MessagePackets - before.MessagePackets
+		require.InDelta(t, 10*60/8, float64(quiet), 10, "%d frames per second: every 8th tick", fps)
+	}
+}
+
+// TestSilenceIsCountedInTime: the client's timeout is one in ticks, whatever the frame rate.
+func TestSilenceIsCountedInTime(t *testing.T) {
+	for _, rate := range []int{20, 60} {
+		for _, fps := range []int{30, 144} {
+			x := connectedWire(t, testSchema(), WithTickRate(rate))
+			frames := 0
+			for x.client.Status() == StatusConnected {
+				x.client.Advance(time.Second / time.Duration(fps))
+				_ = x.client.Apply()
+				frames++
+				require.Less(t, frames, 20*fps)
+			}
+			require.InDelta(t, 10, float64(frames)/float64(fps), 0.2, "%d ticks and %d frames per second", rate, fps)
+			x.up = nil
+			for range 10 * fps { // hellos: more at first
+				x.client.Advance(time.Second / time.Duration(fps))
+				_ = x.client.Apply()
+			}
+			require.InDelta(t, 64/4+(10*rate-64)/32, len(x.up), 8)
+		}
+	}
+}
+
+// TestAPauseIsNotSilence: whatever a client's pause was, only a second of it counts as waiting, since its
+// packets are received after it.
+func TestAPauseIsNotSilence(t *testing.T) {
+	x := connectedWire(t, adoptSchema(), WithTimeout(0))
+	x.restart(faceOf(x.server.schema), 8, WithTimeout(130))
+	x.rounds(10)
+	shot := x.mirror.NewEntity(ecs.ComponentID[aShot](x.mirror))
+	Expect[aShot](x.client, shot, 100)
+	for _, pause := range []time.Duration{30 * time.Second, time.Hour, 1<<63 - 1} {
+		x.client.Advance(pause)
+		require.NoError(t, x.client.Apply())
+		require.Equal(t, StatusConnected, x.client.Status(), "a pause of %v", pause)
+		require.Equal(t, pause == 30*time.Second, x.client.Expects(shot))
+		x.rounds(61) // the server sends a packet per second
+	}
+	for range 3 {
+		x.client.Advance(time.Second)
+		require.NoError(t, x.client.Apply())
+	}
+	require.Equal(t, StatusReconnecting, x.client.Status(), "three seconds without a packet are silence")
+}
+
+// TestReceiveAndAdvanceHaveNoOrder: packets that are received before Advance have arrived in its time, even
+// if it is a long one.
+func TestReceiveAndAdvanceHaveNoOrder(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		x := connectedWire(t, messageSchema(), WithTimeout(0))
+		x.frames(3, 60)
+		require.InDelta(t, float64(x.server.Tick()), x.client.ServerTick(), 1.5)
+		var packets [][]byte
+		for range 30 * 60 { // half a minute
+			packets = append(packets, x.replicate()...)
+		}
+		if first {
+			x.deliver(packets...)
+		}
+		x.client.Advance(30 * time.Second)
+		if !first {
+			x.deliver(packets...)
+		}
+		newest := float64(x.client.Tick()) // less and less is sent to silent clients
+		require.InDelta(t, newest, x.client.ServerTick(), 1.5, "received first: %v", first)
+		require.InDelta(t, newest, float64(x.client.InputTick()), 8)
+		x.answer(x.apply()...)
+		x.frames(1, 60)
+		require.InDelta(t, float64(x.server.Tick()), x.client.ServerTick(), 1.5)
+	}
+}
+
+// TestApplyWithoutAdvanceIsATick, also in a client that measured time before, or does so later.
+func TestApplyWithoutAdvanceIsATick(t *testing.T) {
+	x := connectedWire(t, messageSchema())
+	x.rounds(60)
+	at := x.client.clock.Now
+	x.rounds(10)
+	require.EqualValues(t, 10, x.client.clock.Now-at)
+	x.client.Advance(0)
+	require.NoError(t, x.client.Apply())
+	require.EqualValues(t, 10, x.client.clock.Now-at, "the frame has no time, and none that was counted before it")
+	for range 30 {
+		x.client.Advance(time.Second / 120)
+		require.NoError(t, x.client.Apply())
+	}
+	require.InDelta(t, 25, float64(x.client.clock.Now-at), 2)
+	at = x.client.clock.Now
+	for range 10 {
+		require.NoError(t, x.client.Apply())
+	}
+	require.InDelta(t, 10, float64(x.client.clock.Now-at), 1)
+}
+
+// TestAdvanceMisuse panics with a sentence that helps.
+func TestAdvanceMisuse(t *testing.T) {
+	x := connectedWire(t, messageSchema())
+	require.PanicsWithValue(t, "replication: Advance by -1s: measure time with a clock that does not go back, such as time.Now and Sub",
+		func() { x.client.Advance(-time.Second) })
+	OnServerMessage(x.client, func(mHit) {
+		require.PanicsWithValue(t, "replication: Advance in a message handler: call it once per frame, before Apply", func() { x.client.Advance(1) })
+	})
+	require.NoError(t, SendToClient(x.peer, mHit{}))
+	x.rounds(4)
+	require.EqualValues(t, 1, x.client.Stats().MessagesReceived)
+	x.client.OnSpawn(func(ecs.Entity) { require.Panics(t, func() { x.client.Advance(1) }) })
+	x.spawn()
+	x.rounds(4)
+	require.EqualValues(t, 1, x.client.Stats().Spawns)
+}
+
+// TestTheWelcomeHasTheRates of the server and of the peer. An interval that changes later is measured.
+func TestTheWelcomeHasTheRates(t *testing.T) {
+	x := newWire(t, testSchema(), WithTickRate(128))
+	e := x.spawn(ecs.ComponentID[tPosition](x.world))
+	x.peer.SetSendInterval(5)
+	require.Zero(t, x.client.TickRate())
+	require.Zero(t, x.client.SendInterval())
+	rounds := func(n int) {
+		for i := range n {
+			(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X = float32(i%7 + 1)
+			x.round()
+		}
+	}
+	rounds(5)
+	require.Equal(t, 128, x.client.TickRate())
+	require.Equal(t, 5, x.client.SendInterval())
+	for _, n := range []int{1, 3, 60, 2} {
+		rounds(40)
+		x.peer.SetSendInterval(n)
+		rounds(35 * n)
+		require.Equal(t, n, x.client.SendInterval())
+	}
+	x.rounds(128 * 40) // at rest
+	require.Equal(t, 2, x.client.SendInterval())
+}
+
+// TestWelcomesWithoutRates are malformed.
+func TestWelcomesWithoutRates(t *testing.T) {
+	x := newWire(t, testSchema())
+	x.apply()
+	good := wire.Welcome{Version: wire.ProtocolVersion, Window: 64, Nonce: 7, Session: 1, TickRate: 1000, Interval: 60}
+	for _, bad := range [][2]int{{0, 1}, {1001, 1}, {60, 0}, {60, 61}} {
+		m := good
+		m.TickRate, m.Interval = uint16(bad[0]), uint8(bad[1])
+		require.ErrorIs(t, x.client.Receive(wire.WithChecksum(m.Append(nil))), ErrMalformed)
+	}
+	require.NoError(t, x.client.Receive(wire.WithChecksum(good.Append(nil))))
+	x.client.Advance(time.Second)
+	require.NoError(t, x.client.Apply())
+}
+
+// TestAdvanceDoesNotAllocate, nor what follows from it.
+func TestAdvanceDoesNotAllocate(t *testing.T) {
+	skipAllocationTest(t)
+	x := connectedWire(t, testSchema())
+	x.frames(1, 144)
+	require.Zero(t, testing.AllocsPerRun(500, func() { x.client.Advance(time.Second / 144) }))
+}

@@ -1,0 +1,50 @@
+package clock
+
+import "time"
+
+// pace is a client's own time, in ticks of its server. The user measures how much time passes, or each
+// Apply counts as a tick.
+type pace struct {
+	Now  uint32 // full ticks since the session began
+	Rate uint32 // ticks in a second
+	part uint64 // what has passed of the next tick, in tickParts
+
+	step   float64 // ticks since the last Apply
+	before float64 // the same of the frame before
+	frame  float64 // length of frames in ticks, smoothed: as long as two in succession were at once
+	passed uint32  // full ticks that the next Apply counts
+	// Parts that were counted before they passed, and whether the user has measured time since the last Apply.
+	prepaid  uint64
+	measured bool
+}
+
+const (
+	// tickParts is the number of parts of a tick: a nanosecond has Rate of them.
+	tickParts = uint64(time.Second)
+	// maxAdvance bounds the time that passes at once. Nobody measures a longer pause.
+	maxAdvance = time.Hour
+	// frameShare smooths the length of frames.
+	frameShare = 16
+)
+
+// pass lets time pass and returns how many ticks that were.
+func (p *pace) pass(parts uint64) (ticks float64) {
+	p.part += parts
+	full := uint32(p.part / tickParts)
+	p.part %= tickParts
+	p.Now += full
+	p.passed += full
+	ticks = float64(parts) / float64(tickParts)
+	p.step += ticks
+	return ticks
+}
+
+// fraction returns what has passed of the next tick.
+func (p *pace) fraction() float64 { return float64(p.part) / float64(tickParts) }
+
+// time returns the ticks since the session began.
+func (p *pace) time() float64 { return float64(p.Now) + p.fraction() }
+
+// hitch reports whether the present frame is longer than any that a game plans: packets that came in it
+// have waited for the client.
+func (p *pace) hitch() bool { return p.step > max(float64(p.Rate)/8, 1.5) }

@@ -1,0 +1,167 @@
+package timetest
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+	"github.com/stretchr/testify/require"
+)
+
+// Seed is the one of the figures. They are extremes, which others exceed now and then by a little.
+const Seed = 1
+
+// Figures are the worst results of all cases.
+type Figures struct {
+	ClockErrorTicks     float64 // of the estimate of the server's tick, from 2 s after a change on
+	DelaySettledSeconds float64 // from a change until the input delay is what it stays
+	StartedSeconds      float64 // the same after the client was made
+}
+
+// settings are servers, networks and frames that all cases are played with.
+func settings() []setting {
+	near := netsim.Config{Latency: 30}
+	far := netsim.Config{Latency: 75, Jitter: 12, Loss: 0.02} // 63 to 87 ms
+	wrap := []replication.ServerOption{replicationtest.FirstTick(1<<32 - 400)}
+	return []setting{
+		{tickRate: 60, interval: 1, fps: 60, link: near},
+		{tickRate: 60, interval: 3, fps: 60, uneven: 0.1, link: far, options: wrap},
+		{tickRate: 20, interval: 1, fps: 60, uneven: 0.1, link: near, options: wrap},
+		{tickRate: 20, interval: 1, fps: 60, link: far},
+	}
+}
+
+// rates are the frame rates of clients.
+func rates() []float64 { return []float64{30, 59.94, 60, 75, 144, 240} }
+
+// A measurement is what a client does after a change.
+type measurement struct {
+	error   float64 // in ticks, from 2 s after the change on
+	delay   float64 // the input delay at the end, in ticks
+	settled float64 // seconds until the delay was and stayed within sameDelay of that
+	missed  int     // ticks of the server without an input
+}
+
+// sameDelay is a difference of input delays that does not count, in ticks.
+const sameDelay = 2
+
+// measure plays for some seconds after a change.
+func (p *play) measure(seconds float64) (m measurement) {
+	type sample struct{ at, delay float64 }
+	var samples []sample
+	from, missed := p.now, p.missed
+	p.run(seconds, func() {
+		at := (p.now - from) / 1000
+		if at > 2 {
+			m.error = max(m.error, p.off())
+		}
+		if p.gives {
+			samples = append(samples, sample{at, p.client.InputDelay()})
+		}
+	})
+	n := 0.0
+	for _, s := range samples {
+		if s.at > seconds-1 {
+			m.delay += s.delay
+			n++
+		}
+	}
+	m.delay /= n
+	for _, s := range samples {
+		if math.Abs(s.delay-m.delay) > sameDelay {
+			m.settled = s.at
+		}
+	}
+	m.missed = p.missed - missed
+	return m
+}
+
+// Play plays all cases and returns the worst results. It fails on what no figure shows: inputs that are
+// missed for no reason, a delay that stays large after a pause, times that go back.
+func Play(t testing.TB, seed uint64) (worst Figures) {
+	for i, s := range settings() {
+		p := newPlay(t, seed+uint64(i), &s)
+		what := fmt.Sprintf("%d ticks per second, every %d sent, %v ms", s.tickRate, s.interval, s.link.Latency)
+		note := func(change string, m measurement) {
+			t.Logf("%s: %s: clock off by %.2f ticks, input delay %.1f ticks, settled after %.2f s, %d missed",
+				what, change, m.error, m.delay, m.settled, m.missed)
+			worst.ClockErrorTicks = max(worst.ClockErrorTicks, m.error)
+			worst.DelaySettledSeconds = max(worst.DelaySettledSeconds, m.settled)
+		}
+		start := p.measure(4)
+		worst.StartedSeconds = max(worst.StartedSeconds, start.settled)
+		note("start", start)
+		p.playRates(note)
+		p.playPauses(s.link, note)
+		p.playPaths(s.link, note)
+	}
+	return worst
+}
+
+// playRates changes between all frame rates.
+func (p *play) playRates(note func(string, measurement)) {
+	change := func(from, to float64) {
+		p.setFPS(to)
+		m := p.measure(3)
+		what := fmt.Sprintf("from %v to %v frames per second", from, to)
+		note(what, m)
+		// The first frames that are longer come late: the client can't know of them before.
+		require.LessOrEqual(p.t, float64(m.missed), max(2, 3*p.frameLength/p.tickLength), what)
+	}
+	last := 60.
+	for i, a := range rates() {
+		for _, b := range rates()[:i] {
+			change(last, a)
+			change(a, b)
+			last = b
+		}
+	}
+	change(last, 60)
+}
+
+// playPauses lets the client pause, and the server.
+func (p *play) playPauses(link netsim.Config, note func(string, measurement)) {
+	for _, seconds := range []float64{0.5, 2, 30} {
+		before := p.measure(3)
+		// After a pause, the next packet takes its time, and so do the inputs that are right again. The client
+		// skips what is too late.
+		missed := 2*(link.Latency+link.Jitter)/p.tickLength + before.delay + 10
+		for _, pause := range []struct {
+			what string
+			do   func()
+		}{
+			{"the client pauses", func() { p.pauseClient(seconds) }},
+			{"the server pauses", func() { p.pauseServer(seconds, false) }},
+			{"the server pauses and catches up", func() { p.pauseServer(seconds, true) }},
+		} {
+			pause.do()
+			m := p.measure(4)
+			what := fmt.Sprintf("%s for %v s", pause.what, seconds)
+			note(what, m)
+			require.LessOrEqual(p.t, float64(m.missed), missed, "%s: what is missed belongs to the pause", what)
+			require.InDelta(p.t, before.delay, m.delay, 4*sameDelay, what)
+		}
+	}
+}
+
+// playPaths changes the network.
+func (p *play) playPaths(link netsim.Config, note func(string, measurement)) {
+	skipped := p.skipped
+	longer := link
+	longer.Latency += 80
+	p.link.SetConfig(longer)
+	note("80 ms longer", p.measure(4))
+	p.link.SetConfig(link)
+	note("80 ms shorter", p.measure(4))
+	burst := link
+	burst.Jitter += 60
+	burst.Latency += 60
+	p.link.SetConfig(burst)
+	p.run(0.5, nil)
+	p.link.SetConfig(link)
+	note("after a burst of jitter", p.measure(4))
+	require.Equal(p.t, skipped, p.skipped, "the delay changes bit by bit: no tick is left out")
+}

@@ -1,0 +1,202 @@
+// Package timetest plays a server and a client whose times pass independently: ticks at one rate, frames
+// at another, pauses of either, and a network between them in steps of a millisecond. It measures how well
+// the client estimates the server's time. Only tests import it.
+package timetest
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// position is what the server replicates.
+type position struct {
+	X, Y float32 `repl:"range=-100:100,step=0.01"`
+}
+
+// command is the input of the client.
+type command struct {
+	Stamp uint16
+}
+
+// play is a server and a client. Times are in milliseconds since the beginning.
+type play struct {
+	t      testing.TB
+	rng    *rand.Rand
+	server *replication.Server
+	peer   *replication.Peer
+	client *replication.Client
+	link   *netsim.Link // its ticks are milliseconds
+	move   func()
+
+	tickLength, frameLength float64
+	uneven                  float64 // a frame is longer or shorter by up to this share
+
+	now       float64
+	nextTick  float64
+	nextFrame float64
+	lastTick  float64
+	lastFrame float64
+
+	given      uint32 // the newest tick that has an input
+	gives      bool   // given is valid
+	serverTick float64
+	inputTick  uint32 // what the client estimated in the last frame
+
+	skipped       int // ticks that the client gave no input for
+	asked, missed int // ticks of the server since the first input, and those without an input of their own
+}
+
+// setting is how a play begins.
+type setting struct {
+	tickRate, interval int
+	fps, uneven        float64
+	link               netsim.Config // in milliseconds
+	options            []replication.ServerOption
+}
+
+// newPlay returns a play whose client is about to connect.
+func newPlay(t testing.TB, seed uint64, s *setting) *play {
+	schema := func() *replication.Schema {
+		s := replication.NewSchema()
+		replication.Register[position](s)
+		replication.RegisterInput[command](s)
+		return s
+	}
+	options := append([]replication.ServerOption{
+		replication.WithSeed(seed), replication.WithTickRate(s.tickRate), replication.WithTimeout(0),
+	}, s.options...)
+	world, mirror := ecs.NewWorld(), ecs.NewWorld()
+	p := &play{
+		t: t, rng: rand.New(rand.NewPCG(seed, 7)), server: replication.NewServer(&world, schema(), options...),
+		link: netsim.NewLink(seed, s.link), tickLength: 1000 / float64(s.tickRate), uneven: s.uneven,
+	}
+	p.setFPS(s.fps)
+	p.nextTick, p.nextFrame = p.rng.Float64()*p.tickLength, p.rng.Float64()*p.frameLength
+	p.peer = p.server.Connect(p.link.Down.Send)
+	p.peer.SetSendInterval(s.interval)
+	p.client = replication.NewClient(&mirror, schema(), p.link.Up.Send, replication.WithSeed(seed+1))
+
+	id := ecs.ComponentID[position](&world)
+	world.NewEntity(id, replication.ReplicatedID(&world))
+	p.move = func() {
+		query := world.Query(ecs.All(id))
+		for query.Next() {
+			at := (*position)(query.Get(id))
+			at.X, at.Y = float32(math.Mod(p.now/100, 100)), float32(p.rng.IntN(100))
+		}
+	}
+	return p
+}
+
+func (p *play) setFPS(fps float64) { p.frameLength = 1000 / fps }
+
+// run plays for some seconds, and calls each after every frame.
+func (p *play) run(seconds float64, each func()) {
+	for end := p.now + 1000*seconds; ; {
+		next := min(p.nextTick, p.nextFrame)
+		if next > end {
+			p.pass(end)
+			return
+		}
+		p.pass(next)
+		if p.nextTick <= p.nextFrame {
+			p.tick()
+			p.nextTick += p.tickLength
+			continue
+		}
+		p.frame()
+		p.nextFrame += p.frameLength * (1 - p.uneven + 2*p.uneven*p.rng.Float64())
+		if each != nil {
+			each()
+		}
+	}
+}
+
+// pauseClient plays until just before a frame that comes some seconds late.
+func (p *play) pauseClient(seconds float64) {
+	p.nextFrame += 1000 * seconds
+	p.run((p.nextFrame-p.now)/1000-1e-6, nil)
+}
+
+// pauseServer plays until just before a tick that comes some seconds late. If the server catches up, all
+// the ticks that it left out have followed at once.
+func (p *play) pauseServer(seconds float64, catchUp bool) {
+	late := p.nextTick
+	p.nextTick += 1000 * seconds
+	p.run((p.nextTick-p.now)/1000-1e-6, nil)
+	for ; catchUp && late < p.nextTick; late += p.tickLength {
+		p.tick()
+	}
+}
+
+// pass lets time pass until a later one.
+func (p *play) pass(now float64) {
+	for p.now = now; float64(p.link.Up.Now()) < now; {
+		p.link.Step()
+	}
+}
+
+// tick is a tick of the server.
+func (p *play) tick() {
+	p.link.Up.Receive(func(packet []byte) { _ = p.peer.Receive(packet) })
+	p.move()
+	if next := p.server.Tick() + 1; p.peer.Connected() && p.gives {
+		in, ok := replication.Input[command](p.peer, next)
+		if p.asked++; !ok {
+			p.missed++
+		} else {
+			require.Equal(p.t, uint16(next), in.Stamp)
+		}
+	}
+	p.server.Replicate()
+	p.lastTick = p.now
+}
+
+// mostInputs is the largest number of ticks for which a frame gives inputs.
+const mostInputs = 8
+
+// frame is a frame of the client: the loop that the documentation recommends.
+func (p *play) frame() {
+	p.client.Advance(time.Duration((p.now - p.lastFrame) * float64(time.Millisecond)))
+	p.lastFrame = p.now
+	p.link.Down.Receive(func(packet []byte) { _ = p.client.Receive(packet) })
+	if p.client.Connected() {
+		newest := p.client.InputTick()
+		if p.gives {
+			p.skipped += max(int(newest-p.given)-mostInputs, 0)
+		}
+		p.given, p.gives = newest, true
+		for tick := newest - mostInputs + 1; tick != newest+1; tick++ {
+			_ = replication.SetInput(p.client, tick, command{uint16(tick)})
+		}
+	}
+	require.NoError(p.t, p.client.Apply())
+	if p.gives {
+		p.requireForward()
+	}
+}
+
+// requireForward requires that the client's times do not go back.
+func (p *play) requireForward() {
+	tick, input := p.client.ServerTick(), p.client.InputTick()
+	if p.serverTick != 0 {
+		require.GreaterOrEqual(p.t, difference(tick, p.serverTick), -1e-6, "the server's tick")
+		require.GreaterOrEqual(p.t, int32(input-p.inputTick), int32(0), "the tick of inputs")
+	}
+	p.serverTick, p.inputTick = tick, input
+}
+
+// off returns by how many ticks the client's estimate of the server's tick is wrong.
+func (p *play) off() float64 {
+	return math.Abs(difference(p.client.ServerTick(), float64(p.server.Tick())+(p.now-p.lastTick)/p.tickLength))
+}
+
+// difference returns the distance between two ticks, which wrap.
+func difference(a, b float64) float64 { return math.Mod(a-b+3<<31, 1<<32) - 1<<31 }
