@@ -112,8 +112,10 @@ func (p *pilot) step() {
 	} else {
 		p.controls.Fire = false // keep the other controls, so that every tick has an input
 	}
-	// When the input delay shrinks, a tick comes twice: the first input counts.
-	_ = replication.SetInput(p.client, tick, p.controls)
+	// While the input delay grows, two ticks come at once. While it shrinks, one comes twice: the first input counts.
+	for late := tick - 1; late != tick+1; late++ {
+		_ = replication.SetInput(p.client, late, p.controls)
+	}
 }
 
 // comeAndGo joins in every new session and after a break, and takes a break when the ship was shot
