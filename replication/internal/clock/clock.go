@@ -44,7 +44,8 @@ type arrival struct {
 }
 
 const (
-	// deadBand is an error that is not corrected, in ticks: even steps are worth more.
+	// deadBand is an error that is not corrected, in ticks, beside a third of the jitter: even steps are
+	// worth more.
 	deadBand = 0.25
 	// leastSlew and mostSlew bound the correction, in ticks per tick. The second is below 1, so that the
 	// estimate goes on.
