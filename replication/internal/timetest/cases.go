@@ -142,7 +142,7 @@ func (p *play) playPauses(link netsim.Config, note func(string, measurement)) {
 			what := fmt.Sprintf("%s for %v s", pause.what, seconds)
 			note(what, m)
 			require.LessOrEqual(p.t, float64(m.missed), missed, "%s: what is missed belongs to the pause", what)
-			require.InDelta(p.t, before.delay, m.delay, 4*sameDelay, what)
+			require.InDelta(p.t, before.delay, m.delay, 2*sameDelay, what)
 		}
 	}
 }
