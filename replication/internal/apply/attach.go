@@ -73,3 +73,30 @@ func (a *Applier) settleSubEntities() {
 	}
 	a.Referrers.Unsettled = a.Referrers.Unsettled[:0]
 }
+
+// RowsOf returns what was received of the slot whose states have the rows of component k of an entity:
+// the entity's own slot, or that of the sub-entity for the component's condition. It returns nil if the
+// world shows no entity in the slot, or nothing of it under that condition.
+func (a *Applier) RowsOf(slot uint32, k int) *receive.Replica {
+	m := a.View.Replicas.At(slot)
+	if m == nil || !m.Shown {
+		return nil
+	}
+	if a.Schema.Components[k].Class == 0 {
+		return m.Replica
+	}
+	head := a.Referrers.head(slot)
+	if head == nil {
+		return nil
+	}
+	for i := *head; i != 0; i = a.Referrers.Links[i].Next {
+		l := &a.Referrers.Links[i]
+		if int(l.Component) != a.Schema.Link || l.generation != m.generation {
+			continue
+		}
+		if sub := a.View.Replicas.At(l.Holder); sub.Layout != nil && sub.Layout.Set.Has(k) {
+			return sub.Replica
+		}
+	}
+	return nil
+}

@@ -11,8 +11,11 @@ import (
 type HeldState struct {
 	Tick       delta.Tick
 	Generation uint16
-	Layout     *Layout  // nil: no state here
-	Words      []uint32 // rows, and indices of shared rows
+	// Since is for how many ticks before Tick nothing is known: the state before this one in the slot is
+	// known to have been valid up to Tick - Since. 0: only up to its own tick.
+	Since  uint16
+	Layout *Layout  // nil: no state here
+	Words  []uint32 // rows, and indices of shared rows
 }
 
 // Row returns the state's row of component c, which has n words, or nil if the state has no such
@@ -126,6 +129,25 @@ func (h *HeldStates) Find(t delta.Tick) *HeldState {
 	return h.nth(low)
 }
 
+// Around returns the newest state of tick t or before, and the state after it. Either is nil if there
+// is none.
+func (h *HeldStates) Around(t delta.Tick) (before, after *HeldState) {
+	if h.N == 0 {
+		return nil, nil
+	}
+	last := h.nth(int(h.N) - 1)
+	if !last.Tick.After(t) {
+		return last, nil
+	}
+	for i := int(h.N) - 2; i >= 0; i-- { // there are few after a tick that is shown
+		s := h.nth(i)
+		if last.Tick-s.Tick >= last.Tick-t {
+			return s, h.nth(i + 1)
+		}
+	}
+	return nil, h.nth(0)
+}
+
 // At returns the state of exactly tick t, or nil.
 func (h *HeldStates) At(t delta.Tick) *HeldState {
 	if s := h.Find(t); s != nil && s.Tick == t {
@@ -169,7 +191,7 @@ func (h *HeldStates) put(t, now, keep delta.Tick) *HeldState {
 		}
 		*s = HeldState{Words: free}
 	}
-	s.Tick = t
+	s.Tick, s.Since = t, 0
 	if i == 1 && age >= keep {
 		h.drop()
 	}
@@ -206,6 +228,7 @@ func (h *HeldStates) refresh(now delta.Tick) {
 		h.drop()
 	}
 	h.nth(0).Tick = now - wire.Ancient
+	h.nth(0).Since = 0
 }
 
 // drop drops the oldest state.

@@ -43,6 +43,16 @@ func (h naiveHeld) find(t int64) (tick int64, ok bool) {
 	return tick, ok
 }
 
+// after returns the first held tick after t.
+func (h naiveHeld) after(t int64) (tick int64, ok bool) {
+	for _, u := range h {
+		if u > t && (!ok || u < tick) {
+			tick, ok = u, true
+		}
+	}
+	return tick, ok
+}
+
 // oneWord is a layout whose states have one word.
 var oneWord = &Layout{words: 1}
 
@@ -96,6 +106,13 @@ func TestHeldStatesMatchTheNaiveList(t *testing.T) {
 				if ok {
 					require.Equal(t, delta.Tick(want), s.Tick)
 					require.Equal(t, []uint32{uint32(want)}, s.Words)
+				}
+				before, after := held.Around(delta.Tick(named))
+				require.Same(t, s, before)
+				if next, some := naive.after(named); some {
+					require.Equal(t, delta.Tick(next), after.Tick)
+				} else {
+					require.Nil(t, after)
 				}
 			}
 			require.LessOrEqual(t, len(naive), int(keep)+1)

@@ -1,0 +1,24 @@
+// Package seam lets packages beside replication, such as playout, see the inside of its clients and
+// servers without being part of it. It owns nothing: package replication sets its functions, which take
+// public values and return pointers to their parts. What they point to is only read, between the calls of
+// the client or server that it belongs to.
+package seam
+
+import (
+	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
+	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+)
+
+// A Client is the inside of a *replication.Client. The pointers stay valid as long as the client.
+type Client struct {
+	Schema *schema.Schema
+	Recv   *receive.Receiver // held states, and what is known of ticks
+	Apply  *apply.Applier    // the world and which entity shows which slot
+	Clock  *clock.Ticks
+}
+
+// OfClient returns the inside of a *replication.Client. It panics if there is none. Importing package
+// replication sets it.
+var OfClient func(client any) *Client
