@@ -58,6 +58,7 @@ type chaosGame struct {
 	armed      bool // user callbacks may panic
 	unfinished bool // the tick panicked before its end
 	panicked   int
+	settled    *settledOracle // nil: settled ticks are not checked
 }
 
 type chaosEntity struct {
@@ -94,6 +95,7 @@ type chaosConfig struct {
 	bigRests      bool
 	sharedPackets bool
 	wild          *wildConfig
+	settled       bool // settled ticks are checked
 	views         bool // every peer that can be sent something in every tick has a filter
 }
 
@@ -156,6 +158,9 @@ func newChaosGame(t testing.TB, c chaosConfig) *chaosGame {
 	}
 	a.marker = ReplicatedID(a.world)
 	a.truth = newTruth()
+	if c.settled {
+		a.settled = newSettledOracle(a.server)
+	}
 	a.set = a.server.NewEntitySet()
 	a.ents = make([]chaosEntity, c.n)
 	for i := range a.ents {
@@ -449,9 +454,20 @@ func (a *chaosGame) tick(world bool) {
 	}
 	a.replicateWildly()
 	a.truth.record(a.server)
+	if a.settled != nil {
+		a.settled.record()
+	}
 	a.invariants()
 	for i, e := range a.ends {
-		e.take(&e.l.down, a.now, func(p []byte) { _ = e.client.Receive(p) })
+		e.take(&e.l.down, a.now, func(p []byte) {
+			_ = e.client.Receive(p)
+			if a.settled == nil {
+				return
+			}
+			if msg := a.settled.received(e.peer, e.client); msg != "" {
+				a.fail("end %d: %s", i, msg)
+			}
+		})
 		if len(e.client.recv.Missing) > 0 {
 			m := e.client.recv.Missing[0]
 			b, bit := int(m.Slot>>6), uint64(1)<<(m.Slot&63)

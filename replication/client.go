@@ -164,7 +164,7 @@ func (c *Client) receive(packet []byte) error {
 		}
 		return c.messages.Receive(packet, body, c.session.Down, c.recv.NearTick)
 	}
-	if body == nil || wire.PacketKind(body[0]&(1<<wire.KindBits-1)) != wire.KindState {
+	if body == nil || !wire.IsState(body) {
 		return wire.ErrMalformed
 	}
 	h, err := c.recv.Receive(packet, body, c.session.Down)

@@ -39,6 +39,27 @@ func (c *Client) StateTick(e ecs.Entity) (tick uint32, ok bool) {
 	return c.apply.View.Tick(e)
 }
 
+// Settled returns the newest tick as of which the client has received everything that it may see: what it
+// holds for that tick is what the server had, and entities of which nothing came were as they are. After
+// the next [Client.Apply] its world has all of that, and may have newer states too. The tick never goes
+// back within a session. It is not known (false) until the server's first packets have come.
+//
+// Without loss, it is about two send intervals and the way from the server behind [Client.ServerTick]. What
+// is lost holds it up until it was sent again, and so does what the budget leaves unsent. It costs nothing on
+// the wire.
+func (c *Client) Settled() (tick uint32, ok bool) {
+	c.mustExist()
+	return uint32(c.recv.Settled.Tick), c.recv.Settled.Known
+}
+
+// RestedUntil returns the newest tick up to which a mirrored entity is known to have stayed as it is shown:
+// [Client.Settled], unless a newer state has come or the state is newer itself; [Client.StateTick] is when it
+// became so. Components under a condition such as [OwnerOnly] are not considered.
+func (c *Client) RestedUntil(e ecs.Entity) (tick uint32, ok bool) {
+	c.mustExist()
+	return c.apply.View.RestedUntil(e)
+}
+
 // OnSpawn makes the client call fn for every entity that Apply spawns or adopts (see
 // [Expect]), when all is as it was on the server, other entities and references included. The
 // hooks of its components ([OnAdd]) follow.

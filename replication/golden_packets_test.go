@@ -145,7 +145,7 @@ func (s *goldenSession) sendDown(packet []byte) error {
 	case 1:
 		s.writeWelcome(packet)
 		return s.client.Receive(packet)
-	case 3:
+	case 3, 6:
 	default:
 		require.Failf(s.t, "unexpected", "packet of kind %d", kind)
 	}

@@ -8,7 +8,7 @@ from checksum import HANDSHAKE_KEY, crc32c, packet_key, session_key
 from compact import read_compact
 from packed import read_full, read_packed
 
-KIND_WELCOME, KIND_STATE = 1, 3
+KIND_WELCOME, KIND_STATE, KIND_SETTLED_STATE = 1, 3, 6
 
 
 class Missing(Malformed):
@@ -18,8 +18,8 @@ class Missing(Malformed):
 class Header:
     """The header of a state packet."""
 
-    def __init__(self, sequence, tick, complete):
-        self.sequence, self.tick, self.complete = sequence, tick, complete
+    def __init__(self, sequence, tick, complete, settled):
+        self.sequence, self.tick, self.complete, self.settled = sequence, tick, complete, settled
         self.model = None  # of Compact, to be kept
 
 
@@ -109,7 +109,7 @@ class Client:
 
     def header(self, body):
         """The first bytes, with sequence and tick completed to the nearest ones."""
-        if not body or body[0] & 7 != KIND_STATE:
+        if not body or body[0] & 7 not in (KIND_STATE, KIND_SETTLED_STATE):
             raise Malformed("no state packet")
         size = 4 if body[0] >> 6 & 1 else 2
         if len(body) < 1 + 2 * size:
@@ -119,7 +119,7 @@ class Client:
         if size == 2:
             sequence = completed(sequence, self.sequence)
             tick = completed(tick, self.tick)
-        return Header(sequence, tick, body[0] >> 7 == 1), 1 + 2 * size
+        return Header(sequence, tick, body[0] >> 7 == 1, body[0] & 7 == KIND_SETTLED_STATE), 1 + 2 * size
 
     def check_sequence(self, sequence):
         if sequence in self.seen or not self.first and after(self.sequence, sequence) >= 1024:

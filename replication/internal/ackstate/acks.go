@@ -54,6 +54,7 @@ func (p *Tracker) Acknowledge(sent *SentPacket, sequence uint32) {
 	p.outcome.Arrived(sent, sequence)
 	sent.Status = SentAcked
 	p.stats.Acked++
+	p.Settled.acknowledge()
 	if !p.AnyAcked || sent.Tick.After(p.Recent) {
 		p.AnyAcked, p.Recent, p.RecentSequence = true, sent.Tick, sequence
 	}
@@ -246,6 +247,7 @@ func (p *Tracker) LoseAt(sequence uint32) {
 func (p *Tracker) lose(sent *SentPacket) {
 	sent.Status = SentLost
 	p.stats.Lost++
+	p.Settled.all = false
 	t := &p.Acks
 	for i := range sent.Count {
 		r := p.Log.Record(sent, i)
@@ -285,6 +287,7 @@ func (p *Tracker) forget(m wire.MissingBaseline) {
 		return // it has received a newer state since then
 	}
 	p.stats.MissingBaselines++
+	p.Settled.all = false
 	since := p.Snap.Tick + 1
 	if l := p.Large[int(m.Slot)]; l != nil {
 		since = l.Tick // the state in flight is a full one

@@ -123,14 +123,19 @@ func (p *Tracker) CanRelay() bool {
 	if !p.holdsPair(of) || !p.Snap.Predicts(of) || !t.LacksNothing(of.Base) || !t.LacksNothing(of.Second) {
 		return false
 	}
-	for w, missing := range t.DirtyBlocks {
-		for b := range bitset.Slots(w, missing) {
+	return !p.anyDirty() && t.holdsAll()
+}
+
+// anyDirty reports whether anything is dirty.
+func (p *Tracker) anyDirty() bool {
+	for w, blocks := range p.Acks.DirtyBlocks {
+		for b := range bitset.Slots(w, blocks) {
 			if p.DirtyIn(b) != 0 {
-				return false
+				return true
 			}
 		}
 	}
-	return t.holdsAll()
+	return false
 }
 
 // Split divides dirty slots of a block into those that the peer is sent a state of, and those that

@@ -207,6 +207,26 @@ func (l *SentLog) sentAt(sequence uint32, now delta.Tick) (delta.Tick, bool) {
 	return 0, false
 }
 
+// firstInFlight returns the tick of the first packet in flight, or now if there is none.
+func (l *SentLog) firstInFlight(now delta.Tick) delta.Tick {
+	for q := l.Oldest; q != l.Next; q++ {
+		if sent := l.At(q); sent.Status == SentInFlight {
+			return sent.Tick
+		}
+	}
+	return now
+}
+
+// open returns how many packets may still be acknowledged, at most.
+func (l *SentLog) open() (n int) {
+	for i := range l.Ring {
+		if s := l.Ring[i].Status; s == SentInFlight || s == SentLost {
+			n++
+		}
+	}
+	return n
+}
+
 // Trim ends a tick: it moves Oldest over the resolved packets, up to the given sequence. No packet
 // may be open.
 func (l *SentLog) Trim(end uint32) {

@@ -38,8 +38,9 @@ type Tracker struct {
 	AnyAcked       bool       // Recent and RecentSequence are valid
 	Recent         delta.Tick // newest tick of an acknowledged packet
 	RecentSequence uint32     // of an acknowledged packet of that tick
-	Join           Join
 	Silence        Silence
+	Join           Join
+	Settled        Settled
 	bases
 }
 
@@ -62,7 +63,7 @@ func (p *Tracker) Begin(first uint32, compact, waits bool) {
 	for i := range p.Full {
 		p.Full[i] = p.Snap.Tick // not a tick of this session
 	}
-	p.Join, p.Silence = Join{}, Silence{answered: first}
+	p.Join, p.Silence, p.Settled = Join{}, Silence{answered: first}, Settled{}
 	p.Classes.Compact = compact
 	p.Structure = nil
 	if waits {

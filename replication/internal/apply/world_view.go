@@ -86,6 +86,23 @@ func (v *worldView) Tick(e ecs.Entity) (uint32, bool) {
 	return uint32(v.Replicas.At(id.Slot).Tick), true
 }
 
+// RestedUntil returns up to which tick the state that an entity shows is known to have been valid.
+func (v *worldView) RestedUntil(e ecs.Entity) (uint32, bool) {
+	id, ok := v.NetID(e)
+	if !ok {
+		return 0, false
+	}
+	m, settled := v.Replicas.At(id.Slot), &v.recv.Settled
+	rested := m.Tick
+	switch _, next := m.Held.Around(m.Tick); {
+	case next != nil && next.Since != 0 && (next.Tick - delta.Tick(next.Since)).After(rested):
+		rested = next.Tick - delta.Tick(next.Since)
+	case next == nil && m.Any && m.Newest == m.Tick && settled.Known && settled.Tick.After(rested):
+		rested = settled.Tick
+	}
+	return uint32(rested), true
+}
+
 // Each calls yield for every entity, in the order of slots, until it returns false or the world is reset.
 func (v *worldView) Each(yield func(wire.NetID, ecs.Entity) bool) {
 	for i, page := range v.Replicas.Pages {

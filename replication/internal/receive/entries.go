@@ -61,11 +61,12 @@ func newInput(s *schema.Schema) input {
 // DecodeBody reads the entries of a state packet and takes them over if all of them are valid. If a
 // baseline is missing it takes over none, since some of them may belong together, and returns
 // wire.ErrMissingBaseline.
-func (rc *Receiver) DecodeBody(body []byte, pad int, sequence uint32, tick delta.Tick) error {
+func (rc *Receiver) DecodeBody(body []byte, pad int, h *wire.StateHeader) error {
 	defer rc.staged.end(rc.Layouts.Rows)
 	if rc.Compact != nil {
-		return rc.decodeCompact(body, pad, sequence, tick)
+		return rc.decodeCompact(body, pad, h)
 	}
+	tick := delta.Tick(h.Tick)
 	end := len(body)*8 - pad
 	rc.staged.begin(end, rc.FreeWork)
 	if pad > 0 && (len(body) == 0 || body[len(body)-1]>>(8-pad) != 0) {
@@ -78,21 +79,22 @@ func (rc *Receiver) DecodeBody(body []byte, pad int, sequence uint32, tick delta
 	if rc.in.packed.r.Pos() != end {
 		return wire.ErrMalformed
 	}
-	return rc.commit(tick)
+	return rc.commit(h, rc.in.packed.base)
 }
 
 // decodeCompact is DecodeBody for packets of Compact.
-func (rc *Receiver) decodeCompact(body []byte, pad int, sequence uint32, tick delta.Tick) error {
+func (rc *Receiver) decodeCompact(body []byte, pad int, h *wire.StateHeader) error {
+	tick := delta.Tick(h.Tick)
 	rc.staged.begin(8*len(body), rc.FreeWork)
 	if len(body) == 0 {
 		if pad != 0 {
 			return wire.ErrMalformed
 		}
-		return nil
+		return rc.commit(h, tick-1)
 	}
 	x := &rc.in.compact
 	x.Reader = rc.Compact
-	if err := x.begin(body, uint32(pad>>1), sequence, rc.Replicas.Limit, tick); err != nil {
+	if err := x.begin(body, uint32(pad>>1), h.Sequence, rc.Replicas.Limit, tick); err != nil {
 		return err
 	}
 	if err := rc.readEntries(x, tick); err != nil {
@@ -101,11 +103,11 @@ func (rc *Receiver) decodeCompact(body []byte, pad int, sequence uint32, tick de
 	if err := x.Finish(); err != nil {
 		return err
 	}
-	if err := rc.commit(tick); err != nil {
+	if err := rc.commit(h, x.base); err != nil {
 		return err
 	}
 	if keep := pad&1 != 0; keep {
-		x.Spare = x.Held.Keep(sequence, x.Spare)
+		x.Spare = x.Held.Keep(h.Sequence, x.Spare)
 	}
 	return nil
 }

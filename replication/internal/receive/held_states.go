@@ -190,6 +190,9 @@ func (h *HeldStates) put(t, now, keep delta.Tick) *HeldState {
 			*h.nth(j) = *h.nth(j - 1)
 		}
 		*s = HeldState{Words: free}
+		if next := h.nth(i + 1); delta.Tick(next.Since) > next.Tick-t {
+			next.Since = 0 // it was about the state before this one
+		}
 	}
 	s.Tick, s.Since = t, 0
 	if i == 1 && age >= keep {

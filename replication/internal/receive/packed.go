@@ -16,6 +16,7 @@ type packedEntries struct {
 	r       bitbuf.Reader
 	end     int // of the entries, as a bit position
 	order   uint
+	base    delta.Tick // of the packet, see wire.StateHeader
 	context wire.Context
 	ratio   int64 // of the entry's baselines
 	usual   bool  // rows with the usual symbol leave it out
@@ -26,8 +27,8 @@ func (p *packedEntries) begin(body []byte, end int, limit uint32, tick delta.Tic
 	p.r, p.end, p.limit = bitbuf.NewReader(body), end, uint64(limit)
 	p.context = wire.Context{Names: delta.NamesAt(tick)}
 	p.order = uint(p.r.ReadBits(wire.GapOrderBits))
-	if p.r.Pos() < end {
-		p.context.Names.Read(&p.r, true) // the front of the list of baselines
+	if p.base = tick - 1; p.r.Pos() < end {
+		p.base = p.context.Names.Read(&p.r, true).A1 // the front of the list of baselines
 	}
 }
 

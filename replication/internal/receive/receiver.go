@@ -31,6 +31,7 @@ type Receiver struct {
 	window    wire.ReceiveWindow
 	ackedUpTo [2]uint32 // newest sequences in the last two acks
 	refreshed uint32    // pages of replicas that were refreshed so far
+	Settled   Settling
 
 	Replicas ReplicaTable
 	Layouts  layouts
@@ -75,6 +76,7 @@ func (rc *Receiver) Begin(m *wire.Welcome) {
 	rc.NearSeq, rc.NearTick = m.Sequence, m.Tick
 	rc.ackedUpTo = [2]uint32{m.Sequence - 1, m.Sequence - 1}
 	rc.window = wire.NewReceiveWindow(m.Sequence)
+	rc.Settled.begin(m.Sequence)
 	rc.AnyState, rc.NewAcks = false, false
 	rc.Missing = rc.Missing[:0]
 	clear(rc.Parts)
@@ -102,17 +104,21 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 	if !rc.window.Fresh(h.Sequence) {
 		return h, wire.ErrStale
 	}
-	err := rc.DecodeBody(rest, pad, h.Sequence, delta.Tick(h.Tick))
+	err := rc.DecodeBody(rest, pad, &h)
 	if !StateTaken(err) {
 		return h, err
 	}
 	if rc.AnyState && rc.Outdated(h.Tick) { // the packet's slots may be other entities than the client's
 		rc.forgetStates()
+		rc.Settled.begin(rc.Settled.first)
 		return h, ErrOutdated
 	}
 	rc.stats.Packets++
 	rc.stats.Bytes += uint64(len(packet))
-	rc.window.Add(h.Sequence, err == nil)
+	late := int32(h.Sequence-rc.window.Newest) <= 0
+	if rc.window.Add(h.Sequence, err == nil); err == nil {
+		rc.Settled.arrive(&rc.window, h.Sequence, delta.Tick(h.Tick), h.Settled, late)
+	}
 	rc.NearSeq = rc.window.Newest
 	if !rc.AnyState || int32(h.Tick-rc.NearTick) > 0 {
 		rc.NearTick, rc.StateTick = h.Tick, h.Tick
@@ -121,9 +127,12 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 	return h, err
 }
 
-// commit makes the staged entries held states.
-func (rc *Receiver) commit(now delta.Tick) error {
-	s := &rc.staged
+// commit makes the staged entries of a packet held states. base is the packet's base tick.
+func (rc *Receiver) commit(h *wire.StateHeader, base delta.Tick) error {
+	s, now := &rc.staged, delta.Tick(h.Tick)
+	if h.Settled {
+		rc.Settled.take(&rc.window, claim{h.Sequence, now, base})
+	}
 	if rc.AnyState && delta.Tick(rc.NearTick).After(now) {
 		now = delta.Tick(rc.NearTick)
 	}
@@ -151,6 +160,9 @@ func (rc *Receiver) commitEntry(e *stagedEntry, now delta.Tick) {
 		}
 		h.Generation = e.generation
 		h.hold(e.layout, rc.staged.words[e.first:][:e.layout.words])
+		if newer {
+			h.Since = rc.Settled.since(m, e.tick)
+		}
 	}
 	if !newer {
 		rc.stats.Outdated++

@@ -74,6 +74,7 @@ func (k *packetWriter) startCompact(slot int, part bool) {
 	if from != nil && k.header.Sequence-from.Sequence >= compact.MaxModelAge {
 		from = nil
 	}
+	base := k.snap.Tick - 1
 	if x.Age = 0; from == nil {
 		x.State.CopyFrom(nil)
 		x.Walk.Begin(nil, k.snap.Tick)
@@ -81,7 +82,9 @@ func (k *packetWriter) startCompact(slot int, part bool) {
 		x.State.CopyFrom(from.State)
 		x.Walk.Begin(from.State, k.snap.Tick)
 		x.Age = k.header.Sequence - from.Sequence
+		base = from.State.Tick
 	}
+	k.header.Settled = k.acked.Settled.Certifies(base)
 	x.E.PutExpGolomb(uint64(x.Age>>compact.AgeLow), compact.ModelRef)
 	x.State.Tick = k.snap.Tick
 	x.First, x.Count, x.Work = slot, 0, 0

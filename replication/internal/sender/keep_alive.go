@@ -67,7 +67,7 @@ func (k *KeepAlive) noteComplete(next uint32, complete bool) {
 
 // sendEmpty sends a state packet without entries.
 func (k *KeepAlive) sendEmpty(w *packetWriter) {
-	h, key, log := w.nextHeader(), &w.out.key, &w.acked.Log
+	h, key, log := w.nextHeader(w.snap.Tick-1), &w.out.key, &w.acked.Log
 	packet := k.buf[:key.Size()+h.Size()+1]
 	if w.Compact != nil {
 		packet = packet[:len(packet)-1]

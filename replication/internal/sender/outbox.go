@@ -51,7 +51,10 @@ func (o *outbox) putHeader(packet []byte, h wire.StateHeader, n int) {
 func (o *outbox) copyOf(from *encode.SharedPacket, sequence uint32) []byte {
 	size := o.headSize(false)
 	packet := o.buf[:size+copy(o.buf[size:], from.Body)]
-	h := wire.StateHeader{Sequence: sequence, Tick: uint32(o.snap.Tick), Complete: o.acked.Join.Complete}
+	h := wire.StateHeader{
+		Sequence: sequence, Tick: uint32(o.snap.Tick),
+		Complete: o.acked.Join.Complete, Settled: o.acked.Settled.Certifies(o.acked.Base()),
+	}
 	if o.key.Off || from.Copies == 1 {
 		o.complete(packet, h, from.Bits)
 		return packet

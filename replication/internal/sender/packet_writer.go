@@ -65,21 +65,22 @@ func gapOrder(gaps, entries int) uint {
 
 // start opens a packet.
 func (k *packetWriter) start() {
-	k.header = k.nextHeader()
+	front := k.acked.Front()
+	k.header = k.nextHeader(front.A1)
 	k.body = k.out.headSize(k.header.Long)
 	k.w.Reset(k.out.buf[k.body:])
 	k.w.WriteBits(uint64(k.Order), wire.GapOrderBits)
 	k.Context = wire.Context{Names: delta.NamesAt(k.snap.Tick)}
-	k.Names.Write(&k.w, k.acked.Front())
+	k.Names.Write(&k.w, front)
 	k.sent = k.acked.Log.Begin(k.snap.Tick)
 	k.open, k.work = true, 0
 }
 
-// nextHeader returns the header of the next packet.
-func (k *packetWriter) nextHeader() wire.StateHeader {
+// nextHeader returns the header of the next packet, which has the given base tick.
+func (k *packetWriter) nextHeader(base delta.Tick) wire.StateHeader {
 	return wire.StateHeader{
 		Sequence: k.acked.Log.Next, Tick: uint32(k.snap.Tick),
-		Long: !k.acked.Near(), Complete: k.acked.Join.Complete,
+		Long: !k.acked.Near(), Complete: k.acked.Join.Complete, Settled: k.acked.Settled.Certifies(base),
 	}
 }
 

@@ -22,6 +22,7 @@ const maxChoices = 3
 
 // prepare starts a tick. The chooser is that of the worker whose goroutine this is.
 func (p *Sender) prepare(c *chooser) {
+	p.acked.Settled.Begin(p.acked)
 	p.acked.Grow()
 	p.sight.Limit()
 	p.Budget.earn()
@@ -174,6 +175,7 @@ func (p *Sender) end() {
 		p.acked.Full[p.snap.Tick%snapshot.RecentTicks] = p.snap.Tick
 	}
 	p.acked.Log.Trim(p.acked.Followed)
+	p.acked.Settled.End(p.snap.Tick)
 	if !p.Rests {
 		p.Sending = false
 		if p.Budget.Rate == 0 {

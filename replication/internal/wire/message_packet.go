@@ -65,7 +65,7 @@ func (h *MessageHeader) Check(s Key) error {
 const ShortTime = 1 << 14
 
 // KindOf returns the kind of a session packet without its checksum.
-func KindOf(body []byte) PacketKind { return PacketKind(body[0] & (1<<KindBits - 1)) }
+func KindOf(body []byte) PacketKind { return PacketKind(body[0] & (1<<kindBits - 1)) }
 
 // MessageOverhead is an upper bound of the bytes of a packet beside its only message, which has no
 // dependencies: its checksum and header, 4 + 5 bytes; an index of at most 9 bits; the flags of report

@@ -26,11 +26,15 @@ const (
 // KindDisconnect ends a session, in both directions.
 const KindDisconnect PacketKind = 7
 
+// kindSettledState is a state packet that certifies more than one of KindState, see [StateHeader]. It shares
+// its number with inputs, which go the other way.
+const kindSettledState = KindInputs
+
 const (
 	ChecksumSize = 4
-	KindBits     = 3
-	PadShift     = KindBits      // 3 bits: unused bits of the packet's last byte
-	epochShift   = KindBits      // 3 bits, of messages and inputs: the epoch of the session
+	kindBits     = 3
+	PadShift     = kindBits      // 3 bits: unused bits of the packet's last byte
+	epochShift   = kindBits      // 3 bits, of messages and inputs: the epoch of the session
 	KeptBit      = 1 << PadShift // with Compact: the model behind the packet is kept
 	LongBit      = 1 << 6        // sequence and tick have 32 bits, not 16
 	completeBit  = 1 << 7        // everything that existed when the session began is acknowledged

@@ -55,11 +55,16 @@ func (w *ReceiveWindow) set(sequence uint32, seen, ack bool) {
 	}
 }
 
+// Acked reports whether the packet with a sequence arrived and is acknowledged, if it is one of the latest.
+func (w *ReceiveWindow) Acked(sequence uint32) bool {
+	return w.Any && w.Newest-sequence < WindowSize && w.acked[sequence%WindowSize/64]>>(sequence%64)&1 != 0
+}
+
 // History returns 32 acknowledgement bits: bit i is for packet from-i.
 func (w *ReceiveWindow) History(from uint32) (h uint32) {
 	for i := uint32(0); i < 32; i++ {
 		s := from - i
-		if w.Any && w.Newest-s < WindowSize && w.acked[s%WindowSize/64]>>(s%64)&1 != 0 {
+		if w.Acked(s) {
 			h |= 1 << i
 		}
 	}

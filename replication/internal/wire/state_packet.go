@@ -16,6 +16,16 @@ type StateHeader struct {
 	Tick     uint32
 	Long     bool
 	Complete bool
+
+	// Settled is the kind: kindSettledState or KindState. A settled packet certifies that
+	//
+	//   - in every tick in which the client could have been sent state, from that of the state packet
+	//     before up to the last one before this packet, nothing that it may see was left unsent, and
+	//   - all that was in packets up to the packet's base tick has arrived, in those or in later ones.
+	//
+	// The base tick is the first baseline of the front; in Compact, the tick of the packet whose model
+	// this one goes on with. If there is none, it is the tick before the packet's.
+	Settled bool
 }
 
 // Size returns the bytes of the header, without the checksum.
@@ -29,6 +39,9 @@ func (h *StateHeader) Size() int {
 // Put writes the header to the start of b, which has room for it. The caller sets pad later.
 func (h *StateHeader) Put(b []byte) {
 	b[0] = byte(KindState)
+	if h.Settled {
+		b[0] = byte(kindSettledState)
+	}
 	if h.Complete {
 		b[0] |= completeBit
 	}
@@ -42,11 +55,16 @@ func (h *StateHeader) Put(b []byte) {
 	}
 }
 
+// IsState reports whether a packet of a session, without its checksum, is a state packet. It has come
+// from the server.
+func IsState(body []byte) bool { return KindOf(body) == KindState || KindOf(body) == kindSettledState }
+
 // ParseStateHeader reads the header of a state packet without its checksum, given the
 // newest sequence and tick received. It returns the bits that follow; the last pad ones
 // are not used.
 func ParseStateHeader(body []byte, sequence, tick uint32) (h StateHeader, rest []byte, pad int, ok bool) {
 	h.Long, h.Complete = body[0]&LongBit != 0, body[0]&completeBit != 0
+	h.Settled = KindOf(body) == kindSettledState
 	if len(body) < h.Size() {
 		return h, nil, 0, false
 	}

@@ -1,0 +1,68 @@
+package ackstate
+
+import "github.com/arche-replicate/arche-replicate/delta"
+
+// What a client can know to be unchanged. Silence about an entity means nothing by itself: a change may
+// be lost, or wait for the budget. So state packets certify when it does not, see wire.StateHeader: a client
+// that has received the packets since the base tick knows everything as of the state packet before, and as
+// of the last tick in which it could have been sent state, whose distance it measures.
+
+// Settled decides whether the state packets to a peer are settled.
+type Settled struct {
+	next     uint32     // sequence of the first packet of this tick
+	first    delta.Tick // of the first packet in flight at the beginning of this tick; if there was none, this tick
+	waits    uint16     // for so many acknowledgements, after the interval has changed
+	ended    uint16     // low bits of the last tick that ended
+	interval uint8      // the send interval, 0 before the first tick
+	all      bool       // since the last state packet, nothing was left unsent in a tick of the interval
+	inTurn   bool       // the last tick was one of these
+	settled  bool       // all, as of the beginning of this tick
+}
+
+// remeasure is how many packets a client receives before it has measured a new send interval anew, if none
+// of them is settled. See receive.Settling.
+const remeasure = 64
+
+// Begin starts a tick of the peer. It is called before the tick makes anything dirty or counts packets as
+// lost.
+func (s *Settled) Begin(p *Tracker) {
+	now := p.Snap.Tick
+	if uint16(now)-s.ended != 1 {
+		s.all = false // a function of the user's panicked, so the peer may not have been sent what changed
+	} else if s.inTurn {
+		// What changes in a large state that is being sent is not dirty.
+		clean := !p.Silence.Paused && len(p.Large) == 0 && !p.anyDirty()
+		s.all = clean && (s.all || p.Log.Next != s.next)
+	}
+	s.next, s.inTurn, s.settled = p.Log.Next, p.InInterval(), false
+	if !s.inTurn {
+		return
+	}
+	s.follow(p)
+	if s.settled = s.all && s.waits == 0; s.settled {
+		s.first = p.Log.firstInFlight(now)
+	}
+}
+
+// End ends a tick of the peer.
+func (s *Settled) End(now delta.Tick) { s.ended = uint16(now) }
+
+// follow notices a new send interval. If it divides the old one, what the client has measured is still a
+// multiple. Otherwise no packet is settled until it has measured anew.
+func (s *Settled) follow(p *Tracker) {
+	interval := uint8(p.Interval)
+	if s.interval%interval != 0 {
+		s.waits = uint16(remeasure + p.Log.open())
+	}
+	s.interval = interval
+}
+
+// acknowledge notes that a packet arrived.
+func (s *Settled) acknowledge() {
+	if s.waits > 0 {
+		s.waits--
+	}
+}
+
+// Certifies reports whether a packet of this tick with the given base tick is settled.
+func (s *Settled) Certifies(base delta.Tick) bool { return s.settled && s.first.After(base) }
