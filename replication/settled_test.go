@@ -1,8 +1,12 @@
 package replication
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -25,4 +29,45 @@ func TestSettledTicksAreTrue(t *testing.T) {
 	}
 	t.Logf("%d settled ticks and %d states were compared", claims, states)
 	require.Greater(t, claims, 1000)
+}
+
+// TestSettledTickLag: without loss the settled tick is at most two send intervals and the way from the
+// server behind. Loss holds it up.
+func TestSettledTickLag(t *testing.T) {
+	const interval, latency = 3, 4
+	for _, c := range []struct {
+		loss   float64
+		coding Coding
+		median int32 // at most
+	}{{0, Packed, 2*interval + latency}, {0, Compact, 2*interval + latency}, {0.05, Packed, 12}, {0.2, Packed, 20}, {0.2, Compact, 20}} {
+		g := newConditionPlay(seedOf(t), 0, config.ServerFunc(func(o *config.ServerOptions) { o.Compact = c.coding == Compact }))
+		entity := []ecs.Entity{}
+		for range 60 {
+			entity = append(entity, g.world.NewEntity(g.marker, g.ids[0]))
+		}
+		e := connect(g.server, g.rng.Uint64(), netsim.Config{Latency: latency, Loss: c.loss}, WithSeed(9))
+		e.peer.SetSendInterval(interval)
+		var lags []int32
+		for tick := range 4000 {
+			for i := range entity {
+				if i%2 == 0 || g.rng.IntN(30) == 0 {
+					(*cPlace)(g.world.Get(entity[i], g.ids[0])).X = int32(tick%1000 - i)
+				}
+			}
+			g.tick()
+			e.step(t)
+			if settled, ok := e.client.Settled(); ok && tick > 60 {
+				lags = append(lags, int32(g.server.Tick()-settled))
+			}
+		}
+		slices.Sort(lags)
+		require.Greater(t, len(lags), 3900)
+		median := lags[len(lags)/2]
+		t.Logf("loss %v, coding %v: the settled tick is %d ticks behind in the median, %d in 90%%, %d at most",
+			c.loss, e.client.Coding(), median, lags[len(lags)*9/10], lags[len(lags)-1])
+		require.LessOrEqual(t, median, c.median)
+		if c.loss == 0 {
+			require.LessOrEqual(t, lags[len(lags)-1], c.median)
+		}
+	}
 }

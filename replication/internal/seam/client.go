@@ -12,6 +12,11 @@ import (
 )
 
 // A Client is the inside of a *replication.Client. The pointers stay valid as long as the client.
+//
+// A row is as old as the state that it is in, with two exceptions. Components with a condition are in the
+// states of another slot, see [apply.Applier.RowsOf]. A component with Every is captured in one of that many
+// ticks up to the state's; in which one the client cannot know, since the server moves the phases of grouped
+// entities and captures some entities early.
 type Client struct {
 	Schema *schema.Schema
 	Recv   *receive.Receiver // held states, and what is known of ticks
