@@ -294,7 +294,7 @@ func TestHostileMessagesAreRefused(t *testing.T) {
 			}
 			w.WriteBits(0, 64)
 		}), "replication: malformed packet"},
-		{"inputs to the client", true, wire.KindInputs, make([]byte, 9), "replication: malformed packet"},
+		{"inputs to the client, to which that is a state packet", true, wire.KindInputs, make([]byte, 9), "replication: checksum does not match: the packet is damaged or of another session"},
 		{"inputs cut short", false, wire.KindInputs, make([]byte, 2), "replication: malformed packet"},
 		{"inputs and more", false, wire.KindInputs, make([]byte, 40), "replication: malformed packet"},
 	} {
