@@ -4,7 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -69,5 +71,48 @@ func TestSettledTickLag(t *testing.T) {
 		if c.loss == 0 {
 			require.LessOrEqual(t, lags[len(lags)-1], c.median)
 		}
+	}
+}
+
+// TestAnEntityIsKnownToRest: while others move, an entity that stays as it is is known to have rested up to
+// the settled tick, and when it starts to move, up to one send interval before.
+func TestAnEntityIsKnownToRest(t *testing.T) {
+	const interval = 3
+	for _, coding := range []Coding{Packed, Compact} {
+		g := newConditionPlay(1, 0, config.ServerFunc(func(o *config.ServerOptions) { o.Compact = coding == Compact }))
+		still, moving := g.world.NewEntity(g.marker, g.ids[0]), g.world.NewEntity(g.marker, g.ids[0])
+		e := connect(g.server, 1, netsim.Config{Latency: 2})
+		e.peer.SetSendInterval(interval)
+		_, ok := e.client.Settled()
+		require.False(t, ok)
+		play := func(ticks int, movers ...ecs.Entity) {
+			for range ticks {
+				for _, m := range movers {
+					(*cPlace)(g.world.Get(m, g.ids[0])).X++
+				}
+				g.tick()
+				e.step(t)
+			}
+		}
+		play(120, moving)
+		id, _ := g.server.NetID(still)
+		mirror, _ := e.client.Entity(id)
+		changed, _ := e.client.StateTick(mirror)
+		settled, ok := e.client.Settled()
+		require.True(t, ok)
+		require.Greater(t, settled, changed+90)
+		rested, ok := e.client.RestedUntil(mirror)
+		require.True(t, ok)
+		require.Equal(t, settled, rested)
+		play(20, moving, still)
+		woken, _ := e.client.StateTick(mirror)
+		require.Greater(t, woken, settled)
+		in := seam.OfClient(e.client)
+		held := &in.Apply.RowsOf(id.Slot, 0).Held
+		first, next := held.Around(delta.Tick(settled))
+		require.EqualValues(t, changed, first.Tick)
+		require.EqualValues(t, interval, next.Since, "it is known to have rested up to the send before")
+		_, ok = e.client.RestedUntil(e.world.NewEntity())
+		require.False(t, ok)
 	}
 }
