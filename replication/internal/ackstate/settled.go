@@ -34,12 +34,9 @@ func (s *Settled) Begin(p *Tracker) {
 		clean := !p.Silence.Paused && len(p.Large) == 0 && !p.anyDirty()
 		s.all = clean && (s.all || p.Log.Next != s.next)
 	}
-	s.next, s.inTurn, s.settled = p.Log.Next, p.InInterval(), false
-	if !s.inTurn {
-		return
-	}
 	s.follow(p)
-	if s.settled = s.all && s.waits == 0; s.settled {
+	s.next, s.inTurn = p.Log.Next, p.InInterval()
+	if s.settled = s.all && s.inTurn && s.waits == 0; s.settled {
 		s.first = p.Log.firstInFlight(now)
 	}
 }
