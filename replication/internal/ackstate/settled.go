@@ -45,10 +45,12 @@ func (s *Settled) Begin(p *Tracker) {
 func (s *Settled) End(now delta.Tick) { s.ended = uint16(now) }
 
 // follow notices a new send interval. If it divides the old one, what the client has measured is still a
-// multiple. Otherwise no packet is settled until it has measured anew.
+// multiple. Otherwise no packet is settled until it has measured anew. The same goes for the shorter distance
+// that there may be where ticks wrap.
 func (s *Settled) follow(p *Tracker) {
 	interval := uint8(p.Interval)
-	if s.interval%interval != 0 {
+	shorter := p.InInterval() && (p.Snap.Tick-p.Interval+p.Phase)%p.Interval != 0
+	if sent := len(p.Log.Ring) > 0; sent && (shorter || s.interval%interval != 0) {
 		s.waits = uint16(remeasure + p.Log.open())
 	}
 	s.interval = interval

@@ -131,7 +131,7 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 func (rc *Receiver) commit(h *wire.StateHeader, base delta.Tick) error {
 	s, now := &rc.staged, delta.Tick(h.Tick)
 	if h.Settled {
-		rc.Settled.take(&rc.window, claim{h.Sequence, now, base})
+		rc.Settled.take(&rc.window, claim{sequence: h.Sequence, tick: now, base: base})
 	}
 	if rc.AnyState && delta.Tick(rc.NearTick).After(now) {
 		now = delta.Tick(rc.NearTick)

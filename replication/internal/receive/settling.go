@@ -34,6 +34,7 @@ type Settling struct {
 type claim struct {
 	sequence   uint32
 	tick, base delta.Tick
+	interval   delta.Tick // the one that was measured with packets before it, 0 if none
 }
 
 const (
@@ -51,6 +52,9 @@ func (s *Settling) begin(first uint32) {
 
 // take takes what a settled packet certifies, before anything that it carries is held.
 func (s *Settling) take(w *wire.ReceiveWindow, c claim) {
+	if int32(c.sequence-w.Newest) > 0 { // otherwise a shorter one may have been measured since
+		c.interval = s.interval
+	}
 	if n := len(s.claims); s.try(w, c) || n > 0 && s.claims[n-1].tick == c.tick {
 		return
 	}
@@ -79,7 +83,7 @@ func (s *Settling) try(w *wire.ReceiveWindow, c claim) bool {
 	if !some {
 		return true // nothing was sent before
 	}
-	if before := c.tick - s.interval; s.interval > 0 && before.After(at) {
+	if before := c.tick - c.interval; c.interval > 0 && before.After(at) {
 		at = before
 	}
 	if !s.Known || at.After(s.Tick) {
