@@ -114,8 +114,8 @@ func TestAnEntityIsKnownToRest(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, settled, rested)
 		play(20, moving, still)
-		woken, _ := e.client.StateTick(mirror)
-		require.Greater(t, woken, settled)
+		moved, _ := e.client.StateTick(mirror)
+		require.Greater(t, moved, settled)
 		in := seam.OfClient(e.client)
 		held := &in.Apply.RowsOf(id.Slot, 0).Held
 		first, next := held.Around(delta.Tick(settled))
