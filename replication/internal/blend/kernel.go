@@ -1,0 +1,232 @@
+// Package blend computes component values between two states. Play-out shows them at the client, and rewind finds out at
+// the server what a client showed, so both use the kernels and the fractions of this package: what was seen is what is
+// judged. Rows of codes or values in memory go in, values in memory come out.
+package blend
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"unsafe"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/field"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+)
+
+// A Mode selects how a field goes from one value to the next.
+type Mode uint8
+
+const (
+	// ByCodec lets the field's codec decide. Floats move linearly, and so do integers with the tag linear. Angles and
+	// integers with the tag wrap go the shorter way round. Quaternions and unit vectors rotate at constant speed. All
+	// other fields step, and so do fields with the tag jump.
+	ByCodec Mode = iota
+	// Step keeps the first value until the time of the next one.
+	Step
+	// Linear moves a number, an angle the shorter way round. It is for integers that have no tag that implies it.
+	Linear
+)
+
+// A FieldMode selects the mode of a field, or of all elements of an array. The path has no indices.
+type FieldMode struct {
+	Path string
+	Mode Mode
+}
+
+// A Kernel blends values of one component. It is not for concurrent use.
+type Kernel struct {
+	Component *schema.Component
+
+	singles []uintptr // offsets of float32 fields that move linearly
+	doubles []uintptr // the same of float64
+	others  []part    // all other fields
+	second  unsafe.Pointer
+}
+
+// A part is a field that is not simply a float that moves linearly.
+type part struct {
+	offset uintptr
+	size   uintptr
+	codec  *field.Codec
+	mix    mixFunc
+	// prepare turns the second value into what mix needs; nil: mix needs the value itself.
+	prepare prepareFunc
+	typ     reflect.Type // of a value that the user converts
+}
+
+type (
+	mixFunc     func(p *part, dst, from, second unsafe.Pointer, f float32)
+	prepareFunc func(p *part, from, second unsafe.Pointer)
+)
+
+// New returns the kernel of a component. It fails if a mode names a field that does not exist, or asks for what the
+// field can't do.
+func New(c *schema.Component, modes ...FieldMode) (*Kernel, error) {
+	k := &Kernel{Component: c, second: reflect.New(c.Typ).UnsafePointer()}
+	used := make([]bool, len(modes))
+	for i := range c.Columns {
+		col := &c.Columns[i]
+		if col.StandIn != nil {
+			continue
+		}
+		mode := ByCodec
+		if m := slices.IndexFunc(modes, func(m FieldMode) bool { return m.Path == pattern(col.Path) }); m >= 0 {
+			mode, used[m] = modes[m].Mode, true
+		}
+		if err := k.add(col, mode); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		}
+	}
+	for _, in := range c.StandIns {
+		k.others = append(k.others, part{offset: in.Offset, typ: in.Conversion.Source(), mix: copyValue})
+	}
+	for i, m := range modes {
+		if !used[i] {
+			return nil, fmt.Errorf("%s has no field %q that is replicated by a tag: use the field's path without indices",
+				c.Name, m.Path)
+		}
+	}
+	return k, nil
+}
+
+var index = regexp.MustCompile(`\[\d+\]`)
+
+// pattern returns a path without its indices.
+func pattern(path string) string { return index.ReplaceAllString(path, "") }
+
+// add adds a column.
+func (k *Kernel) add(col *schema.Column, mode Mode) error {
+	q := col.Codec
+	p := part{offset: col.Offset(), size: sizeOf(q), codec: q, mix: copyBytes}
+	motion := q.Motion()
+	switch {
+	case q.Op == field.OpEntity || q.Op == field.OpRelation:
+		if mode != ByCodec {
+			return fmt.Errorf("%s refers to an entity: references are always those of the newest state", col.Path)
+		}
+		return nil
+	case mode == Step:
+		motion = delta.Plain
+	case mode == Linear && motion == delta.Plain:
+		motion = delta.Linear
+	}
+	numbers, isInteger := integers(q.Kind)
+	switch {
+	case q.Op == field.OpString:
+		p.mix, motion = copyString, delta.Plain
+	case q.Op == field.OpFlags:
+		p.mix, motion = numbers.flags, delta.Plain
+	case q.Op == field.OpBool || q.Op == field.OpBytes || motion == delta.Plain:
+		motion = delta.Plain
+	case q.Op == field.OpQuat:
+		p.prepare, p.mix = rotation(q.Kind, 4)
+	case q.Op == field.OpUnit:
+		p.prepare, p.mix = rotation(q.Kind, 3)
+	case q.Op == field.OpAngle && q.Kind == reflect.Float32:
+		p.prepare, p.mix = turn[float32], mixAngle[float32]
+	case q.Op == field.OpAngle:
+		p.prepare, p.mix = turn[float64], mixAngle[float64]
+	case q.Op == field.OpIntWrap:
+		p.mix = numbers.circle
+	case isInteger && motion == delta.Wrap:
+		p.mix = numbers.round
+	case isInteger:
+		p.mix = numbers.linear
+	case q.Kind == reflect.Float32:
+		k.singles = append(k.singles, p.offset)
+		return nil
+	default:
+		k.doubles = append(k.doubles, p.offset)
+		return nil
+	}
+	if mode == Linear && motion == delta.Plain {
+		return fmt.Errorf("%s can't move: only numbers, unit vectors and quaternions can", col.Path)
+	}
+	k.others = append(k.others, p)
+	return nil
+}
+
+// sizeOf returns the bytes that a value has in memory.
+func sizeOf(q *field.Codec) uintptr {
+	size := uintptr(q.Size)
+	switch q.Kind {
+	case reflect.Bool, reflect.Int8, reflect.Uint8:
+		size = 1
+	case reflect.Int16, reflect.Uint16:
+		size = 2
+	case reflect.Int32, reflect.Uint32, reflect.Float32:
+		size = 4
+	case reflect.Int64, reflect.Uint64, reflect.Float64:
+		size = 8
+	case reflect.Int, reflect.Uint:
+		size = unsafe.Sizeof(0)
+	}
+	switch q.Op {
+	case field.OpUnit:
+		size *= 3
+	case field.OpQuat:
+		size *= 4
+	}
+	return size
+}
+
+// Prepare turns the second of two values, in place, into what [Kernel.Mix] needs to go there from the first.
+func (k *Kernel) Prepare(from, second unsafe.Pointer) {
+	for _, o := range k.singles {
+		*(*float32)(unsafe.Add(second, o)) -= *(*float32)(unsafe.Add(from, o))
+	}
+	for _, o := range k.doubles {
+		*(*float64)(unsafe.Add(second, o)) -= *(*float64)(unsafe.Add(from, o))
+	}
+	for i := range k.others {
+		if p := &k.others[i]; p.prepare != nil {
+			p.prepare(p, unsafe.Add(from, p.offset), unsafe.Add(second, p.offset))
+		}
+	}
+}
+
+// Mix stores at dst the value a fraction f of the way from one value to a second one, which Prepare has prepared. It
+// leaves references and fields that are not replicated alone. A fraction above 1 goes on beyond the second value. dst
+// may be from. All three point to values of the component's type.
+func (k *Kernel) Mix(dst, from, second unsafe.Pointer, f float32) {
+	for _, o := range k.singles {
+		// The conversion keeps every machine from fusing the product and the sum, so all get the same number.
+		*(*float32)(unsafe.Add(dst, o)) = *(*float32)(unsafe.Add(from, o)) + float32(*(*float32)(unsafe.Add(second, o))*f)
+	}
+	for _, o := range k.doubles {
+		*(*float64)(unsafe.Add(dst, o)) = *(*float64)(unsafe.Add(from, o)) +
+			float64(*(*float64)(unsafe.Add(second, o))*float64(f))
+	}
+	for i := range k.others {
+		p := &k.others[i]
+		p.mix(p, unsafe.Add(dst, p.offset), unsafe.Add(from, p.offset), unsafe.Add(second, p.offset), f)
+	}
+}
+
+// Blend stores at p the value a fraction f of the way from row a to row b. It leaves references and fields that are not
+// replicated alone. b may be nil if f is 0.
+func (k *Kernel) Blend(p unsafe.Pointer, a, b []uint32, f float32) {
+	k.Component.Write(p, a)
+	if f == 0 {
+		return
+	}
+	k.Component.Write(k.second, b)
+	k.Prepare(p, k.second)
+	k.Mix(p, p, k.second, f)
+}
+
+// Distance returns how far the fields that move linearly go between two values: the length of the vector that they make.
+// second is prepared.
+func (k *Kernel) Distance(second unsafe.Pointer) (squared float64) {
+	for _, o := range k.singles {
+		d := float64(*(*float32)(unsafe.Add(second, o)))
+		squared += d * d
+	}
+	for _, o := range k.doubles {
+		d := *(*float64)(unsafe.Add(second, o))
+		squared += d * d
+	}
+	return squared
+}

@@ -1,0 +1,50 @@
+package blend
+
+// How fields other than linear floats are blended. Pointers are addresses of the field in component values.
+
+import (
+	"math"
+	"reflect"
+	"unsafe"
+)
+
+// copyBytes is for fields without pointers that step.
+func copyBytes(p *part, dst, from, _ unsafe.Pointer, _ float32) {
+	if dst != from {
+		copy(unsafe.Slice((*byte)(dst), p.size), unsafe.Slice((*byte)(from), p.size))
+	}
+}
+
+func copyString(_ *part, dst, from, _ unsafe.Pointer, _ float32) {
+	*(*string)(dst) = *(*string)(from)
+}
+
+// copyValue is for values that the user's functions convert, which may have pointers.
+func copyValue(p *part, dst, from, _ unsafe.Pointer, _ float32) {
+	if dst != from {
+		reflect.NewAt(p.typ, dst).Elem().Set(reflect.NewAt(p.typ, from).Elem())
+	}
+}
+
+// turn prepares an angle: the second value becomes the shorter way to it.
+func turn[T float32 | float64](p *part, from, second unsafe.Pointer) {
+	period := p.codec.Angle.Period()
+	way := float64(*(*T)(second)) - float64(*(*T)(from))
+	switch {
+	case way > period/2:
+		way -= period
+	case way < -period/2:
+		way += period
+	}
+	*(*T)(second) = T(way)
+}
+
+// mixAngle keeps angles within half a period of zero, as the decoder does.
+func mixAngle[T float32 | float64](p *part, dst, from, second unsafe.Pointer, f float32) {
+	period := p.codec.Angle.Period()
+	v := float64(*(*T)(from)) + float64(float64(*(*T)(second))*float64(f))
+	if v < -period/2 || v >= period/2 {
+		v -= period * math.Floor(v/period+0.5)
+	}
+	*(*T)(dst) = T(v)
+}
