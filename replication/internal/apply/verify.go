@@ -25,7 +25,7 @@ type Divergence struct {
 func (v *worldView) verifyEntity(m *replica, state *receive.HeldState) *Divergence {
 	for k := state.Layout.Set.Next(0); k >= 0; k = state.Layout.Set.Next(k + 1) {
 		p := v.World.Get(m.Entity, v.Components[k])
-		if p == nil {
+		if p == nil || v.Replaced.Has(k) {
 			continue
 		}
 		comp := &v.schema.Components[k]

@@ -30,6 +30,7 @@ type worldView struct {
 	mark       archeutil.WorldWatch
 	Resources  archeutil.ResourceTypes
 	Replicas   replicaTable
+	Replaced   delta.Set // components that play-out overwrites, which Verify leaves out
 
 	codes []uint32 // scratch memory for a component's codes
 }

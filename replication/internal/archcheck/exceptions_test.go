@@ -15,30 +15,5 @@ var largePackages = map[string]int{}
 // unusedExports are exported though no other package uses them.
 var unusedExports = []string{
 	"schema.subEntityOf.Of", // package reflect reads it, and only exported fields
-	// Until play-out uses them.
-	"blend.ByCodec",
-	"blend.FieldMode",
-	"blend.FieldMode.Mode",
-	"blend.FieldMode.Path",
-	"blend.Kernel",
-	"blend.Kernel.Blend",
-	"blend.Kernel.Component",
-	"blend.Kernel.Distance",
-	"blend.Kernel.Mix",
-	"blend.Kernel.Prepare",
-	"blend.Linear",
-	"blend.Mode",
-	"blend.New",
-	"blend.NewSpan",
-	"blend.Parts",
-	"blend.Span",
-	"blend.Span.Fraction",
-	"blend.Span.From",
-	"blend.Span.Moves",
-	"blend.Step",
-	"blend.Time",
-	"blend.Time.Add",
-	"blend.Time.Part",
-	"blend.Time.Since",
-	"blend.Time.Tick",
+	"blend.Kernel.Blend",    // for packages of servers
 }

@@ -9,13 +9,14 @@ import (
 // the standard library: packages under replication/internal by their names, bitbuf, quantize and
 // delta of this module, and Arche's ecs.
 type room struct {
-	name    string // below replication/internal, except for the first
+	name    string // below replication/internal, or a path if it is not there
 	what    string
 	imports string
 }
 
 // rooms is the table. Arrows point down: a room imports only rooms below it.
 var rooms = []room{
+	{face + "/playout", "what a client shows between two states", "replication seam blend receive schema delta ecs"},
 	{face, "the public API: thin methods that forward", "seam apply receive session sender ratecontrol message ackstate interest snapshot archeutil schema field clock counters config exclusive wire delta ecs"},
 	{"seam", "what packages beside replication see of its inside", "apply receive schema clock"},
 	{"apply", "received states into the client's world", "receive archeutil schema field counters exclusive wire bitbuf delta ecs"},
@@ -54,8 +55,8 @@ func (r *room) list() []string { return strings.Fields(r.imports) }
 
 // path returns the directory of the room, from the root of the module.
 func (r *room) path() string {
-	if r.name == face {
-		return face
+	if strings.HasPrefix(r.name, face) {
+		return r.name
 	}
 	return face + "/internal/" + r.name
 }

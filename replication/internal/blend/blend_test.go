@@ -70,7 +70,7 @@ func rowOf[T any](c *schema.Component, v T) []uint32 {
 // blended returns the value between two others as both ends compute it: from rows, and from prepared values.
 func blended[T any](t testing.TB, k *Kernel, a, b T, f float32) (v T) {
 	t.Helper()
-	c := k.Component
+	c := k.comp
 	var from, second, other T
 	rowA, rowB := rowOf(c, a), rowOf(c, b)
 	k.Blend(unsafe.Pointer(&v), rowA, rowB, f)
@@ -189,8 +189,8 @@ func TestRotationsOfEveryAngle(t *testing.T) {
 			random(b.Quat[:])
 			random(b.Unit[:])
 		}
-		k.Component.Write(unsafe.Pointer(&first), rowOf(k.Component, a))
-		k.Component.Write(unsafe.Pointer(&last), rowOf(k.Component, b))
+		k.comp.Write(unsafe.Pointer(&first), rowOf(k.comp, a))
+		k.comp.Write(unsafe.Pointer(&last), rowOf(k.comp, b))
 		quat, unit := angleBetween(first.Quat[:], last.Quat[:]), angleBetween(first.Unit[:], last.Unit[:])
 		quat = min(quat, math.Pi-quat)
 		for _, f := range []float32{0, 0.25, 0.5, 0.75, 1} {
@@ -211,11 +211,11 @@ func TestRotationsOfEveryAngle(t *testing.T) {
 func TestTheFirstValueIsExactAndTheLastNearly(t *testing.T) {
 	k, a, b, _ := between(t)
 	var first, last mixed
-	k.Component.Write(unsafe.Pointer(&first), rowOf(k.Component, a))
-	k.Component.Write(unsafe.Pointer(&last), rowOf(k.Component, b))
+	k.comp.Write(unsafe.Pointer(&first), rowOf(k.comp, a))
+	k.comp.Write(unsafe.Pointer(&last), rowOf(k.comp, b))
 	require.Equal(t, first, blended(t, k, a, b, 0))
 	v := blended(t, k, a, b, 1)
-	require.Equal(t, rowOf(k.Component, last)[0], rowOf(k.Component, v)[0])
+	require.Equal(t, rowOf(k.comp, last)[0], rowOf(k.comp, v)[0])
 	require.InDelta(t, last.Fixed, v.Fixed, 1e-5)
 	require.InDelta(t, last.Angle, v.Angle, 1e-5)
 	require.Equal(t, last.Hour, v.Hour)
@@ -228,8 +228,8 @@ func TestBlendingLeavesAloneWhatIsNotReplicated(t *testing.T) {
 	e := w.NewEntity()
 	k, a, b, _ := between(t)
 	var from, second mixed
-	k.Component.Write(unsafe.Pointer(&from), rowOf(k.Component, a))
-	k.Component.Write(unsafe.Pointer(&second), rowOf(k.Component, b))
+	k.comp.Write(unsafe.Pointer(&from), rowOf(k.comp, a))
+	k.comp.Write(unsafe.Pointer(&second), rowOf(k.comp, b))
 	k.Prepare(unsafe.Pointer(&from), unsafe.Pointer(&second))
 	v := mixed{Target: e, private: 7, Flags: 0xF0F0}
 	k.Mix(unsafe.Pointer(&v), unsafe.Pointer(&from), unsafe.Pointer(&second), 0.5)
@@ -268,7 +268,6 @@ func TestBlendingBeyondTheSecondValueGoesOn(t *testing.T) {
 func TestFractionsOfSpans(t *testing.T) {
 	const last = math.MaxUint32
 	s := NewSpan(last-1, 2) // 4 ticks
-	require.True(t, s.Moves())
 	for _, c := range []struct {
 		at   Time
 		want float32
@@ -282,7 +281,6 @@ func TestFractionsOfSpans(t *testing.T) {
 	} {
 		require.InDelta(t, c.want, s.Fraction(c.at), 1e-7, "%v", c.at)
 	}
-	require.False(t, NewSpan(5, 5).Moves())
 	require.Zero(t, NewSpan(5, 5).Fraction(Time{9, 1}))
 }
 
@@ -291,8 +289,8 @@ func TestTimesWrap(t *testing.T) {
 	require.Equal(t, Time{0, 0}, at.Add(1))
 	require.Equal(t, at, Time{0, 0}.Add(-1))
 	require.Equal(t, Time{delta.Tick(math.MaxUint32), 0}, Time{1, 5}.Add(-2*Parts-5))
-	require.EqualValues(t, 1, Time{0, 0}.Since(math.MaxUint32)-Parts+1)
-	require.EqualValues(t, -Parts+3, Time{math.MaxUint32, 3}.Since(0))
+	require.EqualValues(t, 1, Time{0, 0}.since(math.MaxUint32)-Parts+1)
+	require.EqualValues(t, -Parts+3, Time{math.MaxUint32, 3}.since(0))
 }
 
 func TestBlendingDoesNotAllocate(t *testing.T) {
@@ -303,6 +301,37 @@ func TestBlendingDoesNotAllocate(t *testing.T) {
 	}
 	k := newKernel(t, componentOf[numbers](t))
 	v := new(numbers)
-	a, b := rowOf(k.Component, numbers{X: 1}), rowOf(k.Component, numbers{X: 2, Heading: 5})
+	a, b := rowOf(k.comp, numbers{X: 1}), rowOf(k.comp, numbers{X: 2, Heading: 5})
 	require.Zero(t, testing.AllocsPerRun(100, func() { k.Blend(unsafe.Pointer(v), a, b, 0.3) }))
+}
+
+func TestCurvesMeetPlacesAndVelocities(t *testing.T) {
+	type position struct {
+		X float32
+		Y float64
+	}
+	type velocity struct {
+		Y float64
+		X float32
+	}
+	places, velocities := newKernel(t, componentOf[position](t)), newKernel(t, componentOf[velocity](t))
+	c, err := NewCurve(places, velocities)
+	require.NoError(t, err)
+	// x = t^3, y = -t^3 from t = 1 to 3, with velocities per half a unit of time.
+	at := func(f float32) (v position) {
+		a, b := position{1, -1}, position{27, -27}
+		va, vb := velocity{-1.5, 1.5}, velocity{-13.5, 13.5}
+		places.Prepare(unsafe.Pointer(&a), unsafe.Pointer(&b))
+		c.Prepare(unsafe.Pointer(&b), unsafe.Pointer(&va), unsafe.Pointer(&vb), 4)
+		places.Mix(unsafe.Pointer(&v), unsafe.Pointer(&a), unsafe.Pointer(&b), f)
+		c.Bend(unsafe.Pointer(&v), unsafe.Pointer(&va), unsafe.Pointer(&vb), f)
+		return v
+	}
+	for f := float32(0); f <= 1; f += 0.125 {
+		x := math.Pow(1+2*float64(f), 3)
+		require.InDelta(t, x, at(f).X, 1e-4)
+		require.InDelta(t, -x, at(f).Y, 1e-9)
+	}
+	_, err = NewCurve(places, newKernel(t, componentOf[mixed](t)))
+	require.ErrorContains(t, err, "each field needs one with its velocity")
 }

@@ -1,6 +1,6 @@
-// Package blend computes component values between two states. Play-out shows them at the client, and rewind finds out at
-// the server what a client showed, so both use the kernels and the fractions of this package: what was seen is what is
-// judged. Rows of codes or values in memory go in, values in memory come out.
+// Package blend computes component values between two states. Play-out shows them at the client, and rewind finds out
+// at the server what a client showed, so both use the kernels and the fractions of this package: what was seen is
+// what is judged. Rows of codes or values in memory go in, values in memory come out.
 package blend
 
 import (
@@ -19,10 +19,10 @@ import (
 type Mode uint8
 
 const (
-	// ByCodec lets the field's codec decide. Floats move linearly, and so do integers with the tag linear. Angles and
+	// byCodec lets the field's codec decide. Floats move linearly, and so do integers with the tag linear. Angles and
 	// integers with the tag wrap go the shorter way round. Quaternions and unit vectors rotate at constant speed. All
 	// other fields step, and so do fields with the tag jump.
-	ByCodec Mode = iota
+	byCodec Mode = iota
 	// Step keeps the first value until the time of the next one.
 	Step
 	// Linear moves a number, an angle the shorter way round. It is for integers that have no tag that implies it.
@@ -37,7 +37,7 @@ type FieldMode struct {
 
 // A Kernel blends values of one component. It is not for concurrent use.
 type Kernel struct {
-	Component *schema.Component
+	comp *schema.Component
 
 	singles []uintptr // offsets of float32 fields that move linearly
 	doubles []uintptr // the same of float64
@@ -64,14 +64,14 @@ type (
 // New returns the kernel of a component. It fails if a mode names a field that does not exist, or asks for what the
 // field can't do.
 func New(c *schema.Component, modes ...FieldMode) (*Kernel, error) {
-	k := &Kernel{Component: c, second: reflect.New(c.Typ).UnsafePointer()}
+	k := &Kernel{comp: c, second: reflect.New(c.Typ).UnsafePointer()}
 	used := make([]bool, len(modes))
 	for i := range c.Columns {
 		col := &c.Columns[i]
 		if col.StandIn != nil {
 			continue
 		}
-		mode := ByCodec
+		mode := byCodec
 		if m := slices.IndexFunc(modes, func(m FieldMode) bool { return m.Path == pattern(col.Path) }); m >= 0 {
 			mode, used[m] = modes[m].Mode, true
 		}
@@ -84,7 +84,7 @@ func New(c *schema.Component, modes ...FieldMode) (*Kernel, error) {
 	}
 	for i, m := range modes {
 		if !used[i] {
-			return nil, fmt.Errorf("%s has no field %q that is replicated by a tag: use the field's path without indices",
+			return nil, fmt.Errorf("%s has no field %q that is replicated by a tag: use its path, without indices",
 				c.Name, m.Path)
 		}
 	}
@@ -103,7 +103,7 @@ func (k *Kernel) add(col *schema.Column, mode Mode) error {
 	motion := q.Motion()
 	switch {
 	case q.Op == field.OpEntity || q.Op == field.OpRelation:
-		if mode != ByCodec {
+		if mode != byCodec {
 			return fmt.Errorf("%s refers to an entity: references are always those of the newest state", col.Path)
 		}
 		return nil
@@ -193,7 +193,8 @@ func (k *Kernel) Prepare(from, second unsafe.Pointer) {
 func (k *Kernel) Mix(dst, from, second unsafe.Pointer, f float32) {
 	for _, o := range k.singles {
 		// The conversion keeps every machine from fusing the product and the sum, so all get the same number.
-		*(*float32)(unsafe.Add(dst, o)) = *(*float32)(unsafe.Add(from, o)) + float32(*(*float32)(unsafe.Add(second, o))*f)
+		*(*float32)(unsafe.Add(dst, o)) = *(*float32)(unsafe.Add(from, o)) +
+			float32(*(*float32)(unsafe.Add(second, o))*f)
 	}
 	for _, o := range k.doubles {
 		*(*float64)(unsafe.Add(dst, o)) = *(*float64)(unsafe.Add(from, o)) +
@@ -208,17 +209,45 @@ func (k *Kernel) Mix(dst, from, second unsafe.Pointer, f float32) {
 // Blend stores at p the value a fraction f of the way from row a to row b. It leaves references and fields that are not
 // replicated alone. b may be nil if f is 0.
 func (k *Kernel) Blend(p unsafe.Pointer, a, b []uint32, f float32) {
-	k.Component.Write(p, a)
+	k.comp.Write(p, a)
 	if f == 0 {
 		return
 	}
-	k.Component.Write(k.second, b)
+	k.comp.Write(k.second, b)
 	k.Prepare(p, k.second)
 	k.Mix(p, p, k.second, f)
 }
 
-// Distance returns how far the fields that move linearly go between two values: the length of the vector that they make.
-// second is prepared.
+// Run returns the place of float32 fields that lie side by side and move linearly, if the component has no other fields
+// to blend: then [Floats] does all that Mix does, with less effort. Otherwise n is 0.
+func (k *Kernel) Run() (offset uintptr, n int) {
+	if len(k.singles) == 0 || len(k.doubles)+len(k.others) > 0 {
+		return 0, 0
+	}
+	for i, o := range k.singles {
+		if o != k.singles[0]+uintptr(i)*unsafe.Sizeof(float32(0)) {
+			return 0, 0
+		}
+	}
+	return k.singles[0], len(k.singles)
+}
+
+// Floats is Mix for n float32 fields that lie side by side and move linearly, by their addresses.
+func Floats(dst, from, second unsafe.Pointer, n int, f float32) {
+	v, a, b := unsafe.Slice((*float32)(dst), n), unsafe.Slice((*float32)(from), n), unsafe.Slice((*float32)(second), n)
+	for i := range v {
+		v[i] = a[i] + float32(b[i]*f)
+	}
+}
+
+// Three is Floats for 3 fields.
+func Three(dst, from, second unsafe.Pointer, f float32) {
+	v, a, b := (*[3]float32)(dst), (*[3]float32)(from), (*[3]float32)(second)
+	v[0], v[1], v[2] = a[0]+float32(b[0]*f), a[1]+float32(b[1]*f), a[2]+float32(b[2]*f)
+}
+
+// Distance returns how far the fields that move linearly go between two values: the length of the vector that they
+// make. second is prepared.
 func (k *Kernel) Distance(second unsafe.Pointer) (squared float64) {
 	for _, o := range k.singles {
 		d := float64(*(*float32)(unsafe.Add(second, o)))

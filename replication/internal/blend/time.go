@@ -12,9 +12,9 @@ type Time struct {
 	Part uint8
 }
 
-// Since returns the parts that have passed since a tick, negative if t is before it. The two are less than 2^31 ticks
+// since returns the parts that have passed since a tick, negative if t is before it. The two are less than 2^31 ticks
 // apart.
-func (t Time) Since(tick delta.Tick) int64 {
+func (t Time) since(tick delta.Tick) int64 {
 	return int64(int32(t.Tick-tick))*Parts + int64(t.Part)
 }
 
@@ -26,22 +26,19 @@ func (t Time) Add(parts int64) Time {
 
 // A Span is the time in which a value goes from one state to the next.
 type Span struct {
-	From    delta.Tick // before it, the value is the first one
+	from    delta.Tick // before it, the value is the first one
 	inverse float32    // 1 / parts of the span; 0: the value does not move
 }
 
 // NewSpan returns the span between two ticks. Between equal ones a value does not move.
 func NewSpan(from, to delta.Tick) Span {
 	if from == to {
-		return Span{From: from}
+		return Span{from: from}
 	}
-	return Span{From: from, inverse: 1 / (float32(to-from) * Parts)}
+	return Span{from: from, inverse: 1 / (float32(to-from) * Parts)}
 }
-
-// Moves reports whether values change in the span.
-func (s Span) Moves() bool { return s.inverse != 0 }
 
 // Fraction returns how much of the span has passed: 0 before it, 1 at its end, and more after it.
 func (s Span) Fraction(t Time) float32 {
-	return float32(max(t.Since(s.From), 0)) * s.inverse
+	return float32(max(t.since(s.from), 0)) * s.inverse
 }

@@ -42,6 +42,7 @@ type Receiver struct {
 	Dirty    []uint32               // slots whose newest state the world does not show yet
 	Missing  []wire.MissingBaseline // for the next ack
 	NewAcks  bool                   // something was received since the last ack
+	Watch    *Watch                 // nil: nobody watches
 
 	Compact *compact.Reader // nil: the session is Packed
 	in      input
@@ -124,6 +125,7 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 		rc.NearTick, rc.StateTick = h.Tick, h.Tick
 	}
 	rc.AnyState, rc.NewAcks = true, true
+	rc.Watch.notePacket(delta.Tick(h.Tick), h.Sequence)
 	return h, err
 }
 
@@ -159,6 +161,7 @@ func (rc *Receiver) commitEntry(e *stagedEntry, now delta.Tick) {
 			return
 		}
 		h.Generation = e.generation
+		rc.Watch.noteSlot(e.slot, m)
 		h.hold(e.layout, rc.staged.words[e.first:][:e.layout.words])
 		if newer {
 			h.Since = rc.Settled.since(m, e.tick)
@@ -249,6 +252,7 @@ func (rc *Receiver) Outdated(tick uint32) bool {
 // forgetStates forgets the states of all slots. What the world shows of them stays.
 func (rc *Receiver) forgetStates() {
 	rc.Dirty = rc.Dirty[:0]
+	rc.Watch.noteForgotten()
 	rc.Replicas.forgetStates()
 }
 

@@ -12,6 +12,8 @@ type Replica struct {
 	Any    bool       // Newest is valid
 	Empty  bool       // the newest state is that the slot is empty
 	Dirty  bool       // the world does not show the newest state yet
+
+	watched bool // the slot is in the receiver's watch
 }
 
 // A ReplicaTable finds replicas by slot. It consists of pages, so that one packet can't make it

@@ -19,8 +19,8 @@ import (
 // entities and captures some entities early.
 type Client struct {
 	Schema *schema.Schema
-	Recv   *receive.Receiver // held states, and what is known of ticks
-	Apply  *apply.Applier    // the world and which entity shows which slot
+	Recv   *receive.Receiver // held states, and what is known of ticks; Watch may be set
+	Apply  *apply.Applier    // the world and which entity shows which slot; View.Replaced may be added to
 	Clock  *clock.Ticks
 }
 

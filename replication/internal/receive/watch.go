@@ -1,0 +1,52 @@
+package receive
+
+import "github.com/arche-replicate/arche-replicate/delta"
+
+// A Watch records what came since it was last emptied, for package playout, which looks at it once per frame.
+type Watch struct {
+	Packets  []Arrival // state packets in order of arrival; some are left out if nobody empties the watch
+	Slots    []uint32  // with new states, each once
+	Sessions int       // how often all states were forgotten
+}
+
+// An Arrival is a state packet that came.
+type Arrival struct {
+	Tick     delta.Tick
+	Sequence uint32
+}
+
+// maxArrivals bounds the packets that a watch records.
+const maxArrivals = 256
+
+// notePacket records a packet.
+func (w *Watch) notePacket(tick delta.Tick, sequence uint32) {
+	if w != nil && len(w.Packets) < maxArrivals {
+		w.Packets = append(w.Packets, Arrival{tick, sequence})
+	}
+}
+
+// noteSlot records that there is a new state of a slot.
+func (w *Watch) noteSlot(slot uint32, m *Replica) {
+	if w != nil && !m.watched {
+		m.watched = true
+		w.Slots = append(w.Slots, slot)
+	}
+}
+
+// noteForgotten records that all states were forgotten.
+func (w *Watch) noteForgotten() {
+	if w != nil {
+		w.Sessions++
+		w.Packets = w.Packets[:0]
+	}
+}
+
+// Empty makes the watch record from now on. replicas are the receiver's.
+func (w *Watch) Empty(replicas *ReplicaTable) {
+	for _, slot := range w.Slots {
+		if m := replicas.At(slot); m != nil {
+			m.watched = false
+		}
+	}
+	w.Slots, w.Packets = w.Slots[:0], w.Packets[:0]
+}

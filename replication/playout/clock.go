@@ -1,0 +1,219 @@
+package playout
+
+import "math"
+
+// A clock decides which moment of the server's past is shown. It weighs delay against frames that have nothing to
+// show: the delay covers all but a few of the gaps between states. When that takes another delay, time goes a little
+// slower or faster until it is reached.
+//
+// All times and durations are in ticks. Times of the client are the sum of what it was advanced by, times of the server
+// count from the first state. An offset is a time of the client less a time of the server.
+type clock struct {
+	rate     float64 // ticks per second
+	interval float64 // between states, as the server sends them
+	limits   limits
+	ahead    float64 // for how long entities are extrapolated
+
+	now     float64 // of the client
+	time    float64 // of the server: what should be shown
+	shown   float64 // what is shown: the same, unless that is too far ahead of the newest state or would be a step back
+	running bool    // they are valid
+
+	newest float64 // the newest state
+	any    bool    // there is one
+	dry    uint64  // frames that showed a later time than that, since it came
+
+	gaps     gaps
+	losses   losses
+	path     path
+	required float64 // the offset that covers the gaps
+	computed float64 // when required was computed
+	slewing  bool
+	hurry    bool // the path changed, so that required is far off and certain
+
+	counts counts
+}
+
+// limits are what the user may choose.
+type limits struct {
+	margin           float64 // share of gaps that the delay covers
+	slowest, fastest float64 // speed of time
+}
+
+// counts are for [Stats].
+type counts struct {
+	frames, starved, snaps uint64
+	speed                  float64 // in the last frame
+}
+
+const (
+	firstIntervals = 2.4  // delay in intervals until enough gaps were seen
+	enoughGaps     = 64   // to trust them
+	deadBand       = 0.1  // intervals: smaller errors are left alone
+	recompute      = 0.1  // seconds between computations of the required offset
+	snapAfter      = 0.4  // seconds: a larger error is not worked off, time jumps
+	longestGap     = 0.7  // seconds: to cover longer ones is not worth the delay
+	maxAhead       = 0.25 // seconds: how far time goes on without a newer state
+	longFrame      = 0.1  // seconds: in a longer frame, nobody knows when packets arrived
+)
+
+// received notes a state that came in this frame. length is how much of the server's time nothing is known about until
+// it: the time since the state before, unless the server had nothing to send. known reports whether the frame was short
+// enough to know when the state came.
+func (c *clock) received(at, length float64, known bool) {
+	if c.any && at <= c.newest {
+		return // late: what is newer is here
+	}
+	if known {
+		offset := c.now - at
+		if shift := c.path.add(offset, c.rate); shift != 0 {
+			c.gaps.shift(shift, c.path.confirmed)
+			c.required, c.computed, c.slewing, c.hurry = c.want(), c.now, true, true
+			if shift > 0 && c.time > at { // everything stands still anyway, so time can wait unseen
+				c.time = max(at, c.now-c.required)
+			}
+		}
+		if c.any && offset-c.path.base()+length < longestGap*c.rate {
+			c.gaps.add(offset, length)
+		}
+	}
+	if length >= at-c.newest {
+		c.counts.starved += c.dry
+	} // otherwise the server had nothing to send
+	c.dry = 0
+	c.newest, c.any = at, true
+}
+
+// advance makes time pass by dt, after now did and the states of the frame were noted.
+func (c *clock) advance(dt float64) {
+	if !c.any || c.path.n == 0 {
+		return
+	}
+	if !c.running || c.now-c.computed >= recompute*c.rate {
+		c.required, c.computed = c.want(), c.now
+	}
+	if !c.running {
+		c.running = true
+		c.time = c.now - c.required
+		c.shown = c.time
+		return
+	}
+	was := c.time
+	c.time += dt * c.speed(dt)
+	c.shown = max(c.shown, min(c.time, c.newest+c.ahead+maxAhead*c.rate))
+	c.counts.frames++
+	c.counts.speed = 1
+	if dt > 0 {
+		c.counts.speed = (c.time - was) / dt
+	}
+	if c.shown > c.newest {
+		c.dry++
+	}
+}
+
+// want returns the offset that covers all but a few gaps.
+func (c *clock) want() float64 {
+	want := c.gaps.quantile(c.limits.margin, &c.losses, c.interval)
+	if c.gaps.n < enoughGaps {
+		want = max(want, c.path.base()+firstIntervals*c.interval)
+	}
+	return want
+}
+
+// speed returns how fast time goes in this frame. It is 1 almost always: small errors are left alone, and one that grew
+// is worked off at a speed that nobody sees.
+func (c *clock) speed(dt float64) float64 {
+	late := c.required - (c.now - dt - c.time) // how much longer the delay has to become
+	off := math.Abs(late)
+	if off > snapAfter*c.rate {
+		c.time = c.now - dt - c.required
+		c.slewing, c.hurry = false, false
+		c.counts.snaps++
+		return 1
+	}
+	if !c.slewing && off < deadBand*c.interval {
+		return 1
+	}
+	if c.slewing = off > 0.02*c.interval; !c.slewing {
+		c.hurry = false
+		return 1
+	}
+	change := max(0.004, 0.05*off/c.interval)
+	switch {
+	case c.hurry:
+		change = 0.25
+	case off > c.interval:
+		change = 1 // as much as the limits allow
+	}
+	return min(max(1-math.Copysign(change, late), c.limits.slowest), c.limits.fastest)
+}
+
+// A path follows the offset of the fastest packets, and notices when all packets begin to take longer or shorter.
+type path struct {
+	recent    [confirming]float64 // offsets, a ring
+	n         int                 // offsets so far
+	low       [2]float64          // the least offset of the present period, and of the one before
+	count     int                 // offsets in the present period
+	spread    float64             // mean offset above the least
+	confirmed int                 // offsets that belong to the new path, when add has returned a shift
+}
+
+const (
+	confirming  = 6 // offsets that have to agree on a change
+	confirmBig  = 3 // the same for a change of half a second or more
+	basePeriods = 128
+)
+
+// base returns the offset of the fastest packets.
+func (p *path) base() float64 { return min(p.low[0], p.low[1]) }
+
+// add notes an offset. It returns by how much the path became longer, negative if shorter, and 0 most of the time.
+func (p *path) add(offset, rate float64) (shift float64) {
+	if p.n == 0 {
+		p.low = [2]float64{offset, offset}
+	}
+	before := p.base()
+	p.recent[p.n%confirming] = offset
+	p.n++
+	if shift = p.shift(before, rate); shift != 0 {
+		p.low, p.count = [2]float64{before + shift, before + shift}, 0
+		for i := p.confirmed; i < confirming; i++ { // forget the old path
+			p.recent[(p.n-1-i)%confirming] = before + shift
+		}
+		return shift
+	}
+	// A lower offset counts when it is no longer among the recent ones, which may be of a shorter path.
+	oldest := offset
+	if p.n > confirming {
+		oldest = p.recent[p.n%confirming]
+	}
+	p.low[0] = min(p.low[0], oldest)
+	if p.count++; p.count >= basePeriods {
+		p.low[1], p.low[0], p.count = p.low[0], oldest, 0
+	}
+	p.spread += (max(offset-before, 0) - p.spread) / 64
+	return 0
+}
+
+// shift compares the recent offsets with the least one before.
+func (p *path) shift(before, rate float64) float64 {
+	edge := 0.01*rate + 1.5*p.spread
+	for _, test := range [2]struct {
+		n    int
+		edge float64
+	}{{confirmBig, max(edge, rate/2)}, {confirming, edge}} {
+		if p.n < confirming+test.n {
+			continue
+		}
+		low, high := math.Inf(1), math.Inf(-1)
+		for i := range test.n {
+			offset := p.recent[(p.n-1-i)%confirming]
+			low, high = min(low, offset), max(high, offset)
+		}
+		if low > before+test.edge || high < before-test.edge/2 {
+			p.confirmed = test.n
+			return low - before
+		}
+	}
+	return 0
+}

@@ -1,0 +1,264 @@
+package playout_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/arche-replicate/arche-replicate/replication/playout"
+)
+
+// quiet is a path that loses nothing and delays all packets by the same time.
+var quiet = profile{oneWay: 0.05}
+
+type velocity struct {
+	X, Y, Z float32
+}
+
+func TestHermiteFollowsACircle(t *testing.T) {
+	for _, curved := range []bool{true, false} {
+		g := &game{t: t, rand: nil, profile: quiet, rate: 20, frames: 144}
+		g.rand = newRand(t)
+		g.prepare(1, func() { replication.Register[velocity](g.schema) })
+		id := ecs.ComponentID[velocity](&g.world)
+		e := g.spawn(place{})
+		g.world.Add(e, id)
+		v := newView(g)
+		if curved {
+			playout.Hermite[place, velocity](v.Playout, 1./20)
+		} else {
+			playout.Interpolate[place](v.Playout)
+		}
+		const turn = 0.5 // radians per tick
+		g.onTick = func(n int) {
+			sin, cos := math.Sincos(float64(n) * turn)
+			*g.place(e) = place{float32(10 * cos), float32(10 * sin), 0}
+			*(*velocity)(g.world.Get(e, id)) = velocity{float32(-10 * turn * 20 * sin), float32(10 * turn * 20 * cos), 0}
+		}
+		g.run(3)
+		off := 0.0
+		v.after = func(float64) {
+			at, _ := g.shown(e)
+			if v.time < g.newest() {
+				off = max(off, math.Abs(math.Hypot(float64(at.X), float64(at.Y))-10))
+			}
+		}
+		g.run(3)
+		if curved {
+			require.Less(t, off, 0.015)
+		} else {
+			require.Greater(t, off, 0.2, "chords are that far off")
+		}
+	}
+}
+
+// TestExtrapolationIsBounded: without the option entities stop, with it they go on for a while, and those at rest
+// don't.
+func TestExtrapolationIsBounded(t *testing.T) {
+	for _, ticks := range []int{0, 4} {
+		g := newGame(t, replicationtest.Seed(t), quiet, 20)
+		var opts []playout.Option
+		if ticks > 0 {
+			opts = append(opts, playout.Extrapolate(ticks))
+		}
+		v := newView(g, opts...)
+		playout.Interpolate[place](v.Playout)
+		e, box := g.spawn(place{}), g.spawn(place{X: 5})
+		g.onTick = func(n int) {
+			g.place(e).X = float32(n) * 0.3
+			g.place(box).Y = float32(min(n, 20))
+		}
+		g.run(4)
+		before := v.Stats()
+		require.Zero(t, before.Extrapolated)
+		g.muted = func(float64) bool { return true }
+		g.run(1)
+		at, _ := g.shown(e)
+		require.InDelta(t, (g.newest()+float64(ticks))*0.3, at.X, 0.02)
+		at, _ = g.shown(box)
+		require.Equal(t, place{X: 5, Y: 20}, at)
+		require.Equal(t, ticks > 0, v.Stats().Extrapolated > 0)
+		g.muted = nil
+		g.run(2)
+		require.Greater(t, v.Stats().Starved, before.Starved)
+		at, _ = g.shown(e)
+		require.InDelta(t, v.time*0.3, at.X, 0.02)
+	}
+}
+
+func TestCustomGetsBothStates(t *testing.T) {
+	g := newGame(t, replicationtest.Seed(t), quiet, 20)
+	v := newView(g)
+	e, box := g.spawn(place{}), g.spawn(place{X: 7})
+	g.onTick = func(n int) { g.place(e).X = float32(n) }
+	calls := map[float32]int{}
+	var x float64
+	playout.Custom(v.Playout, func(own ecs.Entity, a, b *place, f float32) {
+		calls[a.Y]++
+		if mirror, _ := g.mirror(e); own == mirror {
+			x = float64(a.X) + float64(b.X-a.X)*float64(f)
+			return
+		}
+		mirror, _ := g.mirror(box)
+		require.Equal(t, mirror, own)
+		require.Equal(t, place{X: 7}, *a)
+		require.Same(t, a, b)
+		require.Zero(t, f)
+	})
+	g.run(2)
+	v.after = func(float64) {
+		if v.time < g.newest() {
+			require.InDelta(t, v.time, x, 1e-4)
+		}
+		at, _ := g.shown(e)
+		require.InDelta(t, g.newest(), at.X, 1e-6, "the component is that of Apply")
+	}
+	g.run(2)
+	require.Greater(t, calls[0], 500)
+}
+
+// TestATwinLeavesTheComponentToTheSimulation, and goes with it.
+func TestATwinLeavesTheComponentToTheSimulation(t *testing.T) {
+	type drawn place
+	g := newGame(t, replicationtest.Seed(t), quiet, 20)
+	v := newView(g)
+	playout.InterpolateInto[place, drawn](v.Playout)
+	id := ecs.ComponentID[drawn](&g.local)
+	e := g.spawn(place{})
+	g.onTick = func(n int) { g.place(e).X = float32(n) }
+	g.run(2)
+	v.after = func(float64) {
+		require.Nil(t, g.client.Verify())
+		own, _ := g.mirror(e)
+		if v.time < g.newest() {
+			require.InDelta(t, v.time, (*drawn)(g.local.Get(own, id)).X, 1e-3)
+		}
+	}
+	g.run(2)
+	v.after = nil
+	own, _ := g.mirror(e)
+	g.world.Remove(e, g.ids.place)
+	g.onTick = nil
+	g.run(1)
+	require.False(t, g.local.Has(own, id))
+}
+
+// TestTrap16SwappedRowsAndReusedSlots: removing entities moves others to their rows, and new ones get their slots and
+// IDs.
+func TestTrap16SwappedRowsAndReusedSlots(t *testing.T) {
+	g := newGame(t, replicationtest.Seed(t), quiet, 20)
+	v := newView(g)
+	playout.Interpolate[place](v.Playout)
+	list := map[int]ecs.Entity{}
+	g.onTick = func(n int) {
+		if e, ok := list[n%7]; ok {
+			g.world.RemoveEntity(e)
+		}
+		list[n%7] = g.spawn(place{Y: float32(n % 7)})
+		for i, e := range list {
+			*g.place(e) = place{X: float32(n), Y: float32(i), Z: float32(n * i)}
+		}
+	}
+	g.run(2)
+	shown := 0
+	v.after = func(float64) {
+		for i := range 7 {
+			at, ok := g.shown(list[i])
+			if !ok {
+				continue
+			}
+			require.EqualValues(t, i, at.Y, "it shows another entity's place")
+			require.InDelta(t, at.X*at.Y, at.Z, 0.1)
+			shown++
+		}
+	}
+	g.run(5)
+	require.Greater(t, shown, 1000)
+}
+
+// TestAUserMayRemoveThingsAndResetTheWorld: what is removed stays removed, and what comes again is shown.
+func TestAUserMayRemoveThingsAndResetTheWorld(t *testing.T) {
+	g := newGame(t, replicationtest.Seed(t), quiet, 20)
+	v := newView(g)
+	playout.Interpolate[place](v.Playout)
+	a, b := g.spawn(place{}), g.spawn(place{})
+	g.onTick = func(n int) { g.place(a).X, g.place(b).X = float32(n), float32(n) }
+	g.run(2)
+	own, _ := g.mirror(a)
+	g.local.Remove(own, g.at.place)
+	other, _ := g.mirror(b)
+	g.local.RemoveEntity(other)
+	g.run(1)
+	require.False(t, g.local.Has(own, g.at.place))
+	g.local.Reset()
+	g.run(1)
+	for _, e := range []ecs.Entity{a, b} {
+		at, ok := g.shown(e)
+		require.True(t, ok)
+		require.InDelta(t, v.time, at.X, 0.01)
+	}
+	g.client.Reconnect()
+	g.run(2)
+	at, _ := g.shown(a)
+	require.InDelta(t, v.time, at.X, 0.01)
+	g.client.Close()
+	v.Advance(time.Second)
+}
+
+func TestMisuseIsAnsweredBySentences(t *testing.T) {
+	type drawn place
+	type other struct{ X float64 }
+	g := newGame(t, 1, quiet, 20)
+	v := newView(g)
+	p := v.Playout
+	playout.Interpolate[place](p)
+	for name, c := range map[string]struct {
+		misuse func()
+		want   string
+	}{
+		"second":       {func() { playout.New(g.client) }, "has a Playout: make one per client"},
+		"no option":    {func() { playout.New(g.client, nil) }, "leave it out"},
+		"no options":   {func() { playout.Interpolate[health](p, nil) }, "leave it out"},
+		"no play-out":  {func() { (*playout.Playout)(nil).Advance(1) }, "New makes one"},
+		"zero":         {func() { playout.Interpolate[place](&playout.Playout{}) }, "New makes one"},
+		"no client":    {func() { playout.New(nil) }, "NewClient makes one"},
+		"margin":       {func() { playout.Margin(1) }, "use 0.5 to 0.9999"},
+		"speed":        {func() { playout.Speed(0, 1) }, "use 0.25 to 1"},
+		"extrapolate":  {func() { playout.Extrapolate(0) }, "use 1 to 60"},
+		"snap":         {func() { playout.Snap(math.NaN()) }, "use the distance above 0"},
+		"step":         {func() { playout.Step() }, "needs the paths"},
+		"twice":        {func() { playout.Interpolate[place](p) }, "interpolated already"},
+		"unregistered": {func() { playout.Interpolate[other](p) }, "is not registered"},
+		"no field":     {func() { playout.Interpolate[health](p, playout.Step("Nothing")) }, `has no field "Nothing"`},
+		"twin": {
+			func() { playout.InterpolateInto[place, other](p) }, "does not have the fields",
+		},
+		"registered twin": {func() { playout.InterpolateInto[health, teleports](p) }, "is registered in the schema"},
+		"no function":     {func() { playout.Custom[place](p, nil) }, "needs a function"},
+		"cut":             {func() { playout.Cut[teleports](p, "M") }, `no replicated field "M"`},
+		"hermite":         {func() { playout.Hermite[health, place](p, 1) }, "each field needs one with its velocity"},
+		"backwards":       {func() { p.Advance(-1) }, "a clock that does not go back"},
+		"locked": {func() {
+			q := g.local.Query(ecs.All())
+			defer q.Close()
+			p.Advance(1)
+		}, "outside of queries"},
+	} {
+		func() {
+			defer func() {
+				require.Contains(t, recover(), c.want, name)
+			}()
+			c.misuse()
+			t.Errorf("%s: no panic", name)
+		}()
+	}
+	playout.InterpolateInto[place, drawn](p)
+	g.client.OnSpawn(func(ecs.Entity) { require.Panics(t, func() { p.Advance(1) }) })
+	g.spawn(place{})
+	g.run(1)
+}

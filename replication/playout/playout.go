@@ -1,0 +1,218 @@
+package playout
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"time"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// A Playout shows the components of a client's world as they were a short while ago, when it is known what came before
+// and after. It belongs to the goroutine of its client.
+type Playout struct {
+	client *replication.Client
+	inside *seam.Client
+	world  *ecs.World
+	marker ecs.ID // of replication.Mirrored
+	watch  receive.Watch
+
+	clock    clock
+	zero     delta.Tick // the tick at which the clock's server time is 0
+	sequence uint32     // the newest of a packet
+	sessions int        // of the watch, when it was last looked at
+	at       blend.Time
+
+	tables      tables
+	columns     []column
+	twins       []twin
+	cuts        []cut
+	extrapolate delta.Tick // for how long; 0: not at all
+	guessed     bool       // that was done in this frame
+	guesses     uint64     // frames in which it was done
+}
+
+// New returns a play-out for a client, which shows nothing before [Interpolate] or its like has named components. A
+// client can have one.
+//
+// Panics if the client has one already.
+func New(client *replication.Client, opts ...Option) *Playout {
+	for _, opt := range opts {
+		if opt == nil {
+			panic("playout: New: an option is nil: leave it out")
+		}
+	}
+	inside := seam.OfClient(client)
+	if inside.Recv.Watch != nil {
+		panic("playout: New: this client has a Playout: make one per client and keep it")
+	}
+	p := &Playout{
+		client: client, inside: inside, world: inside.Apply.View.World, marker: inside.Apply.View.Marker,
+	}
+	p.tables = tables{world: p.world, known: map[ecs.Mask]*table{}}
+	p.clock = clock{limits: limits{margin: defaultMargin, slowest: 0.75, fastest: 1.05}}
+	for _, opt := range opts {
+		opt(p)
+	}
+	inside.Recv.Watch = &p.watch
+	return p
+}
+
+// Advance shows the moment that is dt after the last one, more or less: if the network asks for another delay, time
+// goes a little slower or faster until it has that. Call it once per frame, after [replication.Client.Apply], with
+// the time since the last call, however long that was.
+//
+// It overwrites the components that [Interpolate] named, in all mirrored entities. Before the first state has come, it
+// leaves all as it is.
+//
+// Panics if dt is negative, if the world is locked, and in a hook.
+func (p *Playout) Advance(dt time.Duration) {
+	p.mustExist()
+	p.inside.Apply.Calls.Check() // finds another goroutine in the client
+	p.inside.Apply.Hooks.NotInHook("Playout.Advance")
+	switch {
+	case dt < 0:
+		panic(fmt.Sprintf("playout: Advance by %v: measure time with a clock that does not go back, "+
+			"such as time.Now and Sub", dt))
+	case p.world.IsLocked():
+		panic("playout: Advance on a locked world: call it outside of queries")
+	}
+	was := p.clock.running
+	p.receive(dt)
+	defer p.watch.Empty(&p.inside.Recv.Replicas)
+	if !p.clock.running {
+		return
+	}
+	p.invalidate(!was)
+	for i := range p.twins {
+		p.twins[i].match(p)
+	}
+	p.guessed = false
+	for _, c := range p.columns {
+		c.show(p)
+	}
+	if p.guessed {
+		p.guesses++
+	}
+}
+
+// receivePacket takes note of a state packet. known reports that it came in this short frame.
+func (p *Playout) receivePacket(packet receive.Arrival, known bool) {
+	c := &p.clock
+	if !c.any {
+		p.zero, p.sequence = packet.Tick, packet.Sequence-1
+		c.now = 0
+	}
+	sent, ticks := max(int32(packet.Sequence-p.sequence), 0), 0 // sent are with those that got lost
+	at := float64(int32(packet.Tick - p.zero))
+	if !c.any || at > c.newest {
+		c.received(at, min(at-c.newest, float64(sent)*c.interval), known)
+		ticks = 1
+	}
+	p.sequence += uint32(sent)
+	c.losses.add(int(sent), 1, ticks)
+}
+
+// mustExist panics if there is no play-out.
+func (p *Playout) mustExist() {
+	if p == nil || p.world == nil {
+		panic("playout: there is no Playout: New makes one")
+	}
+}
+
+// receive makes time pass, and takes note of what came.
+func (p *Playout) receive(dt time.Duration) {
+	c := &p.clock
+	if p.watch.Sessions != p.sessions {
+		p.sessions = p.watch.Sessions
+		p.restart()
+	}
+	c.rate, c.interval = float64(p.client.TickRate()), float64(p.client.SendInterval())
+	ticks := dt.Seconds() * c.rate
+	c.now += ticks
+	known := dt.Seconds() <= longFrame
+	for _, packet := range p.watch.Packets {
+		p.receivePacket(packet, known)
+	}
+	c.advance(ticks)
+	p.at = blend.Time{Tick: p.zero}.Add(int64(math.Floor(c.shown*blend.Parts + 0.5)))
+	if c.now > rebase {
+		p.rebase()
+	}
+}
+
+// invalidate makes the columns look up what came, or all of it.
+func (p *Playout) invalidate(all bool) {
+	if all {
+		for _, c := range p.columns {
+			c.forget(p.at.Tick)
+		}
+	}
+	for _, slot := range p.watch.Slots {
+		slot = p.entitySlot(slot)
+		for _, c := range p.columns {
+			c.invalidate(slot, p.at.Tick)
+		}
+	}
+}
+
+// rebase is how many ticks times count up to, so that small differences of times remain exact.
+const rebase = 1 << 22
+
+// rebase lets the clock's times count from another tick.
+func (p *Playout) rebase() {
+	const by = rebase / 2
+	p.zero += by
+	c := &p.clock
+	c.now, c.time, c.shown, c.newest, c.computed = c.now-by, c.time-by, c.shown-by, c.newest-by, c.computed-by
+}
+
+// restart forgets what was known of the network and of ticks, which may be those of another server.
+func (p *Playout) restart() {
+	old := &p.clock
+	p.clock = clock{
+		limits: old.limits, ahead: old.ahead, counts: old.counts,
+		gaps: gaps{ring: old.gaps.ring, offsets: old.gaps.offsets[:0]},
+	}
+}
+
+// entitySlot returns the slot of the entity that has the components of a slot.
+func (p *Playout) entitySlot(slot uint32) uint32 {
+	link := p.inside.Schema.Link
+	if link < 0 {
+		return slot
+	}
+	if r := p.inside.Recv.Replicas.At(slot); r != nil && !r.Empty {
+		if state := r.Held.At(r.Newest); state != nil {
+			if row := state.Row(link, 2); row != nil {
+				return row[0] - 1
+			}
+		}
+	}
+	return slot
+}
+
+// Time returns the moment that is shown: a tick of the server, and the share of the time to the next tick that has
+// passed since. It never goes back within a session. ok is false before the first state of the session has come.
+func (p *Playout) Time() (tick uint32, fraction float32, ok bool) {
+	p.mustExist()
+	return uint32(p.at.Tick), float32(p.at.Part) / blend.Parts, p.clock.running
+}
+
+// component returns a registered component by its type.
+func component[T any](p *Playout, what string) (number int, c *schema.Component) {
+	p.mustExist()
+	number = p.inside.Apply.View.Number("playout."+what, reflect.TypeFor[T]())
+	c = &p.inside.Schema.Components[number]
+	if c.Resource {
+		panic(fmt.Sprintf("playout: %s: %v is a resource: only components are shown as of another time", what, c.Typ))
+	}
+	return number, c
+}

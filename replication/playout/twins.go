@@ -1,0 +1,44 @@
+package playout
+
+import (
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// A twin is a component that has the interpolated values of another one.
+type twin struct {
+	id            ecs.ID
+	column        column
+	without, idle ecs.CachedFilter // entities that lack the twin, and those that lack what it follows
+	entities      []ecs.Entity     // scratch memory
+}
+
+func newTwin(p *Playout, of, id ecs.ID, c column) twin {
+	without, idle := ecs.All(p.marker, of).Without(id), ecs.All(p.marker, id).Without(of)
+	return twin{
+		id: id, column: c, without: p.world.Cache().Register(&without), idle: p.world.Cache().Register(&idle),
+	}
+}
+
+// match adds the twin to entities that lack it, and removes it from those that no longer have what it follows.
+func (t *twin) match(p *Playout) {
+	for _, e := range t.find(p, &t.without, true) {
+		p.world.Add(e, t.id)
+	}
+	for _, e := range t.find(p, &t.idle, false) {
+		p.world.Remove(e, t.id)
+	}
+}
+
+// find returns the entities of a filter, which it makes the column look at again if they are new.
+func (t *twin) find(p *Playout, filter *ecs.CachedFilter, isNew bool) []ecs.Entity {
+	t.entities = t.entities[:0]
+	q := p.world.Query(filter)
+	for q.Next() {
+		t.entities = append(t.entities, q.Entity())
+		if isNew {
+			t.column.invalidate((*replication.Mirrored)(q.Get(p.marker)).NetID().Slot, p.at.Tick)
+		}
+	}
+	return t.entities
+}
