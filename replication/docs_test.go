@@ -84,6 +84,7 @@ var docImports = []string{
 	"github.com/mlange-42/arche/ecs",
 	"github.com/arche-replicate/arche-replicate/replication",
 	"github.com/arche-replicate/arche-replicate/replication/netsim",
+	"github.com/arche-replicate/arche-replicate/replication/playout",
 }
 
 // docPrelude declares the names that fragments may use. A fragment's own declarations hide them.
@@ -99,6 +100,9 @@ var (
 	entity ecs.Entity
 	send   func(packet []byte) error
 	now, last time.Time // of this frame and the one before
+	p      *playout.Playout
+	dt     time.Duration
+	drawAt func(e ecs.Entity, x, y float32)
 )
 
 type Position struct {
@@ -157,7 +161,8 @@ func checkBlock(fset *token.FileSet, imported types.Importer, b *docBlock) error
 	if !isFile {
 		prelude := "package doc\nimport (\n\"time\"\n\"github.com/mlange-42/arche/ecs\"\n" +
 			"\"github.com/arche-replicate/arche-replicate/replication\"\n" +
-			"\"github.com/arche-replicate/arche-replicate/replication/netsim\"\n)\n"
+			"\"github.com/arche-replicate/arche-replicate/replication/netsim\"\n" +
+			"\"github.com/arche-replicate/arche-replicate/replication/playout\"\n)\n"
 		for _, line := range strings.Split(docPrelude, "\n\n") {
 			if !declaresAgain(file, line) {
 				prelude += line + "\n"
