@@ -40,7 +40,7 @@ func SetInput[T any](c *Client, tick uint32, input T) error {
 	if t.Inputs.Set(delta.Tick(tick)) {
 		return ErrInputSet
 	}
-	copy(t.Inputs.Add(delta.Tick(tick)), row)
+	copy(t.Inputs.Add(delta.Tick(tick), t.Shown), row)
 	return nil
 }
 

@@ -15,6 +15,22 @@ func init() {
 			panic(fmt.Sprintf("replication: a %T is no client: NewClient makes one", client))
 		}
 		c.mustExist()
-		return &seam.Client{Schema: c.schema, Recv: &c.recv, Apply: &c.apply, Clock: &c.clock}
+		return &seam.Client{Schema: c.schema, Recv: &c.recv, Apply: &c.apply, Clock: &c.clock, Messages: c.messages}
+	}
+	seam.OfServer = func(server any) seam.Server {
+		s, ok := server.(*Server)
+		if !ok {
+			panic(fmt.Sprintf("replication: a %T is no server: NewServer makes one", server))
+		}
+		s.mustExist()
+		return seam.Server{Schema: s.schema, Opts: &s.opts, Snap: &s.snap, Captured: &s.captured}
+	}
+	seam.OfPeer = func(peer any) seam.Peer {
+		p, ok := peer.(*Peer)
+		if !ok {
+			panic(fmt.Sprintf("replication: a %T is no peer: Server.Connect returns one", peer))
+		}
+		p.mustExist()
+		return seam.Peer{Server: p.server, Acked: &p.acked, Messages: p.messages}
 	}
 }

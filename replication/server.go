@@ -39,6 +39,7 @@ type Server struct {
 	handlers            []func(from *Peer) // of messages, by their number
 	connecting, parting []func(p *Peer)    // hooks
 	joining             []func(p *Peer, data []byte) error
+	captured            []func() // called when the world was captured
 
 	stats  ServerStats
 	closed bool

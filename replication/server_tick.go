@@ -34,6 +34,9 @@ func (s *Server) Replicate() {
 	s.snap.Slots.Begin(s.snap.Tick)
 	s.snap.CaptureWorld(s.refreshPeers)
 	s.disownGone()
+	for _, fn := range s.captured {
+		fn()
+	}
 	s.interest.SettleOwners()
 	s.snap.SettleWeights()
 	s.snap.Slots.List()

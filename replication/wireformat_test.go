@@ -16,7 +16,10 @@ import (
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // TestWireFormatShowsRealPackets compares the packets in docs/wire-format.md, the first of which
@@ -85,7 +88,7 @@ func wireFormatPackets(t *testing.T) []string {
 		docPackets(t, "Player", 6, play),
 		docBody(t),
 		docLetters(t),
-		docMessages(t),
+		docMessages(t), docStamps(t),
 		herdPackets(t, "Position", 4, 12, herd, compact),
 		docPackets(t, "Spin", 9, spin, compact),
 		docPackets(t, "Player", 6, play, compact),
@@ -231,6 +234,28 @@ func docMessages(t *testing.T) string {
 		})
 	}
 	require.Equal(t, 2, got)
+	return x.packets.String()
+}
+
+// docStamps returns the packets of inputs with stamps of a game: those of ticks 2 to 4, and one with a reference.
+func docStamps(t *testing.T) string {
+	schema := replication.NewSchema()
+	replication.RegisterInput[vectorMove](schema, replication.Name("Move"))
+	world, mirror := ecs.NewWorld(), ecs.NewWorld()
+	x := newDocWire(t, &world, &mirror, schema, nil)
+	const ticks = 48
+	tick := 0
+	x.shows = func(_ string, packet []byte) bool { return packet[4]&7 == 6 && (tick < 5 || tick == ticks-1) }
+	for ; tick < ticks; tick++ {
+		x.tick(func() {
+			if tick < 2 {
+				return
+			}
+			shown := wire.Stamp{Tick: delta.Tick(x.server.Tick() - 3), Part: uint8(20 + 3*tick%16), Precision: 6, Valid: true}
+			seam.OfClient(x.client).Messages.Shown = shown
+			require.NoError(t, replication.SetInput(x.client, x.server.Tick()+2, vectorMove{Turn: int8(tick % 2)}))
+		})
+	}
 	return x.packets.String()
 }
 

@@ -55,6 +55,9 @@ func (p *Tracker) Acknowledge(sent *SentPacket, sequence uint32) {
 	sent.Status = SentAcked
 	p.stats.Acked++
 	p.Settled.acknowledge()
+	if p.opts.KeepArrivals {
+		p.noteArrival(sent)
+	}
 	if !p.AnyAcked || sent.Tick.After(p.Recent) {
 		p.AnyAcked, p.Recent, p.RecentSequence = true, sent.Tick, sequence
 	}
@@ -316,6 +319,9 @@ func (p *Tracker) acknowledgePart(slot int, sent *SentPacket) {
 		b, bit := slot>>6, uint64(1)<<(slot&63)
 		p.dropLarge(b, bit)
 		p.holdAt(b, bit, l.Tick)
+		if p.arrivals != nil {
+			p.arrivals.add(b, bit, l.Tick, p.Snap.Tick)
+		}
 		p.MarkDirty(b, bit&p.Snap.Slots.ChangedAfter(l.Tick, b, bit)) // later changes were not sent
 	}
 }

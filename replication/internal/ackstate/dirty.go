@@ -80,6 +80,9 @@ func (p *Tracker) NoteChurn(b int, mask uint64) {
 		p.dropLarge(b, large)
 	}
 	p.Acks.endHistory(b, mask, p.Snap.Tick)
+	if p.arrivals != nil && mask != 0 {
+		p.arrivals.end(b, mask, p.Snap.Tick)
+	}
 }
 
 // Refresh keeps the ticks of slots of a block within reach of serial arithmetic.

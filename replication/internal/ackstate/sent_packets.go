@@ -169,6 +169,17 @@ func (l *SentLog) Record(p *SentPacket, i uint32) baseline.Record {
 	return l.stored(p.first + i).Record()
 }
 
+// hasState reports whether a packet has a state of a slot.
+func (l *SentLog) hasState(p *SentPacket, slot int) bool {
+	for i := range p.Count {
+		r := l.Record(p, i)
+		if int(r.Block) == slot>>6 && r.Kind == baseline.RecordState && r.Mask>>(slot&63)&1 != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Commit counts the packet from Begin as sent and returns its sequence.
 func (l *SentLog) Commit() uint32 {
 	l.Next++

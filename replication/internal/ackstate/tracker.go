@@ -41,6 +41,7 @@ type Tracker struct {
 	Silence        Silence
 	Join           Join
 	Settled        Settled
+	arrivals       *arrivals // nil: nothing has arrived, or nobody asks
 	bases
 }
 
@@ -63,7 +64,7 @@ func (p *Tracker) Begin(first uint32, compact, waits bool) {
 	for i := range p.Full {
 		p.Full[i] = p.Snap.Tick // not a tick of this session
 	}
-	p.Join, p.Silence, p.Settled = Join{}, Silence{answered: first}, Settled{}
+	p.Join, p.Silence, p.Settled, p.arrivals = Join{}, Silence{answered: first}, Settled{}, nil
 	p.Classes.Compact = compact
 	p.Structure = nil
 	if waits {
@@ -74,7 +75,40 @@ func (p *Tracker) Begin(first uint32, compact, waits bool) {
 // End frees the memory of a session.
 func (p *Tracker) End() {
 	p.Acks, p.Dirty, p.Large, p.Log = AckTable{}, nil, nil, SentLog{}
-	p.Join, p.Structure = Join{}, nil
+	p.Join, p.Structure, p.arrivals = Join{}, nil, nil
+}
+
+// Around returns what the client holds of a slot around tick t, as far as that is known or likely, if
+// arrivals are kept. born is when the slot's entity got it. If the client has acknowledged nothing after
+// t, what is in flight counts as arrived: acknowledgements get lost, and a client that shows time t
+// usually has a later state.
+func (p *Tracker) Around(slot int, born, t delta.Tick) (r Around) {
+	if p.arrivals == nil {
+		return r
+	}
+	if r = p.arrivals.around(slot, born, t); r.Before && !t.Before(p.Recent) {
+		r.expect(&p.Log, slot, t)
+	}
+	return r
+}
+
+// Awaited returns the tick of the first packet after tick t whose fate is not known, and false if there
+// is none.
+func (p *Tracker) Awaited(t delta.Tick) (delta.Tick, bool) {
+	for q := p.Log.Oldest; q != p.Log.Next; q++ {
+		if sent := p.Log.At(q); sent.Status == SentInFlight && sent.Tick.After(t) {
+			return sent.Tick, true
+		}
+	}
+	return 0, false
+}
+
+// noteArrival notes a packet that was acknowledged.
+func (p *Tracker) noteArrival(sent *SentPacket) {
+	if p.arrivals == nil {
+		p.arrivals = newArrivals(p.opts.Window, p.Snap.Tick, &p.Acks)
+	}
+	p.arrivals.addSent(sent, &p.Log, p.Snap.Tick)
 }
 
 // Near reports whether the peer acknowledged a packet so recently that it can complete shortened

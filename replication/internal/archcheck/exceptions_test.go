@@ -15,5 +15,4 @@ var largePackages = map[string]int{}
 // unusedExports are exported though no other package uses them.
 var unusedExports = []string{
 	"schema.subEntityOf.Of", // package reflect reads it, and only exported fields
-	"blend.Kernel.Blend",    // for packages of servers
 }

@@ -34,6 +34,9 @@ type ServerOptions struct {
 	Grid       delta.Tick
 	Marker     func(*ecs.World) ecs.ID
 
+	// KeepArrivals makes the server remember which states arrived at each client. Package rewind sets it.
+	KeepArrivals bool
+
 	// For tests, to compare, or to make rare cases frequent.
 	FirstTick       uint32    // of the first Replicate; ticks wrap
 	FirstSequence   uint16    // of the first packet to each peer; sequences wrap

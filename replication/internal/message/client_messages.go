@@ -35,6 +35,7 @@ type ClientMessages struct {
 	everSent   bool   // lastSent is valid
 	echoed     uint32 // the newest time that the server acknowledged
 	Inputs     clientInputs
+	Shown      wire.Stamp // the play-out time that the client shows, for the next inputs
 	InputDelay clock.InputDelay
 	late       uint8 // low bits of the server's count of late inputs
 }
@@ -306,6 +307,7 @@ func (t *ClientMessages) noteReceived(p *wire.InputReport, tick uint32) {
 	if t.schema.Input == nil {
 		return
 	}
+	t.Inputs.gathered(delta.Tick(tick), p.Gathered, p.Late, p.Judged)
 	t.Inputs.acknowledge(delta.Tick(tick + p.Gathered))
 	if ahead := p.Late - t.late; ahead < 128 { // else the report is old
 		t.Stats.InputsMissed += uint64(ahead)
@@ -404,12 +406,18 @@ func (t *ClientMessages) inputPacket(rows []inputRow) []byte {
 	h := k.header
 	h.Kind = wire.KindInputs
 	from := k.key.Size()
-	h.Put(k.buf[from:])
 	body := from + h.Size()
 	for {
 		w := bitbuf.NewWriter(k.buf[body:])
-		putInputs(&w, t.Packed, len(t.schema.Messages), rows)
+		h.Stamped = t.Inputs.stamped(rows)
+		var delays *wire.Delays
+		if h.Stamped {
+			reference := t.Inputs.reference(rows)
+			delays = &reference
+		}
+		putInputs(&w, t.Packed, len(t.schema.Messages), rows, delays)
 		if w.Err() == nil {
+			h.Put(k.buf[from:])
 			packet := k.buf[:body+len(w.Bytes())]
 			k.key.Write(packet, 0, h.Time)
 			return packet

@@ -53,6 +53,7 @@ func (r *inputRing) take(in *inputRow, now delta.Tick) inputFate {
 	i := r.at(in.tick)
 	r.known[i], r.margin[i] = true, int8(ahead)
 	r.rows[i].tick, r.rows[i].present = in.tick, in.present
+	r.rows[i].stamp, r.rows[i].acked = in.stamp, in.acked
 	copy(r.rows[i].row, in.row)
 	if !r.any {
 		r.any, r.start, r.newest = true, in.tick, in.tick
@@ -83,6 +84,47 @@ func (r *inputRing) Find(tick delta.Tick) (row []uint32, exact bool) {
 		}
 	}
 	return nil, false
+}
+
+// reference pushes the stamps that a packet's first one is coded against, if all of them have arrived.
+func (r *inputRing) reference(d *wire.Delays, first delta.Tick) bool {
+	from, end := wire.ReferenceTicks(first)
+	for tick := from; tick != end; tick++ {
+		if !r.has(tick) {
+			return false
+		}
+		in := &r.rows[r.at(tick)]
+		if !in.present {
+			continue
+		}
+		if !d.Fits(tick, &in.stamp) {
+			return false
+		}
+		d.Push(tick, &in.stamp)
+	}
+	return d.Any()
+}
+
+// Stamp returns what is known of the stamp of a tick's input. It returns false if there is no such
+// input, or it has no stamp.
+func (r *inputRing) Stamp(tick delta.Tick) (s Stamped, ok bool) {
+	if !r.has(tick) {
+		return s, false
+	}
+	in := &r.rows[r.at(tick)]
+	s = Stamped{Shown: in.stamp, Acked: in.acked, Arrived: tick - delta.Tick(r.margin[r.at(tick)])}
+	return s, in.present && in.stamp.Valid
+}
+
+// NewestStamp returns the newest tick up to the given one whose input has a stamp, among those that Find
+// considers.
+func (r *inputRing) NewestStamp(tick delta.Tick) (delta.Tick, bool) {
+	for back := range delta.Tick(InputsBehind + 1) {
+		if _, ok := r.Stamp(tick - back); ok {
+			return tick - back, true
+		}
+	}
+	return 0, false
 }
 
 // flowing reports whether the client is giving inputs.

@@ -13,7 +13,17 @@ import (
 type inputRow struct {
 	tick    delta.Tick
 	present bool // false if the client gave no input for the tick
+	bare    bool // at the client: a packet had the input without its stamp
+	stamp   wire.Stamp
+	acked   delta.Tick // at the server: see Stamped
 	row     []uint32
+}
+
+// A Stamped input is what the server knows of the time that a client showed when it gave an input.
+type Stamped struct {
+	Shown   wire.Stamp
+	Acked   delta.Tick // the newest tick that the client had acknowledged when the input arrived
+	Arrived delta.Tick // the server's tick before which it arrived
 }
 
 // makeInputRows returns memory for n inputs.
@@ -36,16 +46,18 @@ const (
 )
 
 // parseInputs reads what putInputs wrote into rows, and returns those that it filled. near is a tick
-// near the inputs' ticks.
+// near the inputs' ticks. had are the inputs that the server has; it is nil if the packet has no stamps.
+// If the server lacks the stamps that those of the packet refer to, they are left out.
 func parseInputs(
 	r *bitbuf.Reader, packed *delta.Packed, number int, c *schema.Component, near delta.Tick, rows []inputRow,
+	had *inputRing,
 ) ([]inputRow, error) {
 	last := delta.Tick(wire.Extend16(uint16(r.ReadBits(16)), uint32(near)))
 	n := int(r.ReadBits(repeatBits)) + 1
 	var before, before2 *inputRow
 	for i := range n {
 		in := &rows[i]
-		in.tick, in.present = last-delta.Tick(n-1-i), r.ReadBool()
+		in.tick, in.present, in.stamp = last-delta.Tick(n-1-i), r.ReadBool(), wire.Stamp{}
 		if !in.present {
 			continue
 		}
@@ -56,10 +68,34 @@ func parseInputs(
 		}
 		before, before2 = in, before
 	}
+	if had != nil && !parseStamps(r, rows[:n], had) {
+		return rows[:n], nil
+	}
 	if r.Finish() != nil {
 		return nil, wire.ErrMalformed
 	}
 	return rows[:n], nil
+}
+
+// parseStamps reads the stamps of inputs. It returns false if the server lacks those that they refer to.
+func parseStamps(r *bitbuf.Reader, rows []inputRow, had *inputRing) bool {
+	var delays wire.Delays
+	if r.ReadBool() && !had.reference(&delays, rows[0].tick) {
+		had.late++ // the client sends stamps that refer to none then
+		return false
+	}
+	for i := range rows {
+		in := &rows[i]
+		if !in.present {
+			continue
+		}
+		var ok bool
+		if in.stamp, ok = delays.Read(r, in.tick); !ok {
+			r.Fail(wire.ErrMalformed)
+			break
+		}
+	}
+	return true
 }
 
 // inputBaselines returns the baselines of the input of a tick: the one or two inputs before it.

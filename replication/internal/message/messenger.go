@@ -245,14 +245,15 @@ func (m *Messenger) decode(number int, r bitbuf.Reader) {
 	m.Read(&t.Component, &m.Values[number], m.row[:t.Words])
 }
 
-// readInputs reads the bits of a packet of inputs. near is a tick near the inputs' ticks.
-func (m *Messenger) readInputs(rest []byte, near delta.Tick) ([]inputRow, error) {
+// readInputs reads the bits of a packet of inputs. near is a tick near the inputs' ticks. had are the
+// inputs that the server has; it is nil if the packet has no stamps.
+func (m *Messenger) readInputs(rest []byte, near delta.Tick, had *inputRing) ([]inputRow, error) {
 	in := m.schema.Input
 	if m.inputs == nil {
 		m.inputs = makeInputRows(maxRepeated, in.Words)
 	}
 	r := bitbuf.NewReader(rest)
-	return parseInputs(&r, m.Packed, len(m.schema.Messages), in, near, m.inputs)
+	return parseInputs(&r, m.Packed, len(m.schema.Messages), in, near, m.inputs, had)
 }
 
 // resolve sets the references of a value, which are zero before, to the entities that the row names.

@@ -388,12 +388,19 @@ func (t *PeerMessages) receiveInputs(h *wire.MessageHeader, rest []byte) error {
 	if t.Schema.Input == nil {
 		return wire.ErrUnexpected
 	}
-	rows, err := t.Messages.Messenger.readInputs(rest, t.Snap.Tick+1)
+	var had *inputRing
+	if h.Stamped {
+		had = &t.Inputs
+	}
+	rows, err := t.Messages.Messenger.readInputs(rest, t.Snap.Tick+1, had)
 	if err != nil {
 		return err
 	}
 	t.noteReceived(h)
 	for i := range rows {
+		if rows[i].acked = t.Acked.Recent; !t.Acked.AnyAcked {
+			rows[i].acked = rows[i].stamp.Tick
+		}
 		switch t.Inputs.take(&rows[i], t.Snap.Tick) {
 		case inputInTime:
 			t.Stats.Inputs++

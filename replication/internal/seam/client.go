@@ -7,6 +7,7 @@ package seam
 import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
@@ -22,6 +23,9 @@ type Client struct {
 	Recv   *receive.Receiver // held states, and what is known of ticks; Watch may be set
 	Apply  *apply.Applier    // the world and which entity shows which slot; View.Replaced may be added to
 	Clock  *clock.Ticks
+	// Messages may have Shown set: the play-out time that the inputs to come are stamped with. It is nil
+	// if the schema has neither messages nor inputs.
+	Messages *message.ClientMessages
 }
 
 // OfClient returns the inside of a *replication.Client. It panics if there is none. Importing package

@@ -14,7 +14,11 @@ type MessageHeader struct {
 	Time  uint32
 	Long  bool
 	Epoch uint8
+	// Stamped is for packets of inputs: each input has a stamp.
+	Stamped bool
 }
+
+const stampedBit = 1 << 7
 
 // Size returns the bytes of the header, without the checksum.
 func (h *MessageHeader) Size() int {
@@ -27,6 +31,9 @@ func (h *MessageHeader) Size() int {
 // Put writes the header to the start of b, which has room for it.
 func (h *MessageHeader) Put(b []byte) {
 	b[0] = byte(h.Kind) | h.Epoch<<epochShift
+	if h.Stamped {
+		b[0] |= stampedBit
+	}
 	if h.Long {
 		b[0] |= LongBit
 		binary.LittleEndian.PutUint32(b[1:], h.Time)
@@ -39,7 +46,8 @@ func (h *MessageHeader) Put(b []byte) {
 // returns the bytes that follow.
 func (h *MessageHeader) Parse(body []byte, near uint32) (rest []byte, ok bool) {
 	h.Kind, h.Long, h.Epoch = KindOf(body), body[0]&LongBit != 0, body[0]>>epochShift%Epochs
-	if body[0]>>7 != 0 || len(body) < h.Size() {
+	h.Stamped = body[0]&stampedBit != 0
+	if h.Stamped && h.Kind != KindInputs || len(body) < h.Size() {
 		return nil, false
 	}
 	if h.Long {

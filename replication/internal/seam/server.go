@@ -1,0 +1,32 @@
+package seam
+
+import (
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+)
+
+// A Server is the inside of a *replication.Server. The pointers stay valid as long as the server.
+type Server struct {
+	Schema *schema.Schema
+	Opts   *config.ServerOptions // KeepArrivals may be set
+	Snap   *snapshot.Snapshot    // the world as slots and versions, by tick
+	// Captured has functions that Replicate calls when it has captured the world.
+	Captured *[]func()
+}
+
+// A Peer is the inside of a *replication.Peer, as long as its session lasts.
+type Peer struct {
+	Server   any                   // the *replication.Server that the peer belongs to
+	Acked    *ackstate.Tracker     // what the client holds
+	Messages *message.PeerMessages // its inputs; nil if there is no session, or the schema has no messages and inputs
+}
+
+// OfServer returns the inside of a *replication.Server, and OfPeer that of a *replication.Peer. They
+// panic if there is none. Importing package replication sets them.
+var (
+	OfServer func(server any) Server
+	OfPeer   func(peer any) Peer
+)

@@ -1,0 +1,255 @@
+package rewind
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// Position is where somebody is, in metres.
+type Position struct {
+	X, Y float32 `repl:"range=-1000:1000,step=0.01"`
+}
+
+// Shot is an input.
+type Shot struct {
+	Fire   bool
+	Target ecs.Entity
+	Aim    float32
+}
+
+// A network delays packets by seconds.
+type network struct {
+	rng     *rand.Rand
+	oneWay  float64
+	jitter  float64 // mean of the additional delay
+	loss    float64
+	packets []flight
+	watch   func(packet []byte) // of every packet that is sent, lost or not
+}
+
+type flight struct {
+	at   float64
+	data []byte
+}
+
+func (n *network) send(now float64, packet []byte) {
+	if n.watch != nil {
+		n.watch(packet)
+	}
+	if n.rng.Float64() < n.loss {
+		return
+	}
+	n.packets = append(n.packets, flight{now + n.oneWay - n.jitter + n.jitter*n.rng.ExpFloat64(), bytes.Clone(packet)})
+}
+
+// receive hands over what has arrived, in the order of arrival.
+func (n *network) receive(now float64, take func([]byte)) {
+	slices.SortStableFunc(n.packets, func(a, b flight) int { return int(math.Copysign(1, a.at-b.at)) })
+	i := 0
+	for ; i < len(n.packets) && n.packets[i].at <= now; i++ {
+		take(n.packets[i].data)
+	}
+	n.packets = n.packets[i:]
+}
+
+// A game is a server and a client that draws frames, in seconds.
+type game struct {
+	t        testing.TB
+	rng      *rand.Rand
+	rate     float64 // ticks per second
+	fps      float64
+	delay    float64 // of the play-out behind the server
+	parts    int     // precision of stamps, bits
+	now      float64
+	nextTick float64
+
+	world, mirror *ecs.World
+	server        *replication.Server
+	peer          *replication.Peer
+	client        *replication.Client
+	history       *History
+	up, down      network
+	inside        *seam.Client
+	kernel        *blend.Kernel
+	words         int
+	position      ecs.ID
+	mover         ecs.Entity
+
+	playing   bool // the client has a play-out
+	shift     float64
+	frame     func()            // called in every frame of the client, before it gives inputs
+	tick      func()            // called in every tick of the server, before Replicate
+	input     func(tick uint32) // called once for a tick in which the client gives an input; sets it
+	given     uint32
+	unclamped bool // it shows times after the newest state
+	exact     bool // inputs are given for the tick that they need at least, by an exact clock, and not for InputTick
+}
+
+func newGame(t testing.TB, seed uint64, rate float64, loss float64, opts ...replication.ServerOption) *game {
+	schema := replication.NewSchema()
+	replication.Register[Position](schema)
+	replication.RegisterInput[Shot](schema)
+	return newGameOf(t, seed, rate, loss, schema, opts...)
+}
+
+func newGameOf(t testing.TB, seed uint64, rate, loss float64, schema *replication.Schema, opts ...replication.ServerOption) *game {
+	world, mirror := ecs.NewWorld(), ecs.NewWorld()
+	g := &game{
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), rate: rate, fps: 144, delay: 0.150, parts: 6,
+		world: &world, mirror: &mirror, playing: true, exact: true,
+	}
+	link := func(direction uint64) network {
+		return network{rng: rand.New(rand.NewPCG(seed, direction)), oneWay: 0.075, jitter: 0.002, loss: loss}
+	}
+	g.nextTick = 1 / rate // tick n is at n / rate seconds
+	g.up, g.down = link(2), link(3)
+	opts = append([]replication.ServerOption{replication.WithSeed(seed), replication.WithTickRate(int(rate))}, opts...)
+	g.server = replication.NewServer(g.world, schema, opts...)
+	g.history = New(g.server)
+	g.peer = g.server.Connect(func(p []byte) error { g.down.send(g.now, p); return nil })
+	g.client = replication.NewClient(g.mirror, schema, func(p []byte) error { g.up.send(g.now, p); return nil },
+		replication.WithSeed(seed+1))
+	g.inside = seam.OfClient(g.client)
+	for i := range g.inside.Schema.Components {
+		if c := &g.inside.Schema.Components[i]; c.Typ == reflect.TypeFor[Position]() {
+			kernel, err := blend.New(c)
+			require.NoError(t, err)
+			g.kernel, g.words = kernel, c.Words
+		}
+	}
+	g.position = ecs.ComponentID[Position](g.world)
+	return g
+}
+
+// spawn makes an entity at a place.
+func (g *game) spawn(x float32) ecs.Entity {
+	e := g.world.NewEntity(g.position, replication.ReplicatedID(g.world))
+	g.at(e).X = x
+	return e
+}
+
+func (g *game) at(e ecs.Entity) *Position { return (*Position)(g.world.Get(e, g.position)) }
+
+// run plays for some seconds.
+func (g *game) run(seconds float64) {
+	for end := g.now + seconds; g.now < end; {
+		frame := (1 + 0.2*(g.rng.Float64()-0.5)) / g.fps
+		for g.nextTick <= g.now+frame {
+			g.now, frame = g.nextTick, frame-(g.nextTick-g.now)
+			g.serverTick()
+			g.nextTick += 1 / g.rate
+		}
+		g.now += frame
+		g.clientFrame()
+	}
+}
+
+func (g *game) serverTick() {
+	g.up.receive(g.now, func(p []byte) { _ = g.peer.Receive(p) })
+	if g.tick != nil {
+		g.tick()
+	}
+	if g.mover.IsZero() { // something moves in every tick, so that states are sent
+		g.mover = g.spawn(900)
+	}
+	g.at(g.mover).Y = float32(g.server.Tick() % 100)
+	g.server.Replicate()
+}
+
+// shown is the time that the client shows.
+func (g *game) shown() blend.Time {
+	if newest := g.inside.Recv.NearTick; !g.unclamped && (g.now-g.delay+g.shift)*g.rate >= float64(newest) { // starved
+		return blend.Time{Tick: delta.Tick(newest)}
+	}
+	units := math.Floor((g.now - g.delay + g.shift) * g.rate * float64(int(1)<<g.parts))
+	return blend.Time{Tick: delta.Tick(int64(units) >> g.parts), Part: uint8(int64(units)&(1<<g.parts-1)) << (6 - g.parts)}
+}
+
+func (g *game) clientFrame() {
+	g.down.receive(g.now, func(p []byte) { _ = g.client.Receive(p) })
+	g.show()
+	if g.frame != nil {
+		g.frame()
+	}
+	if tick := g.inputTick(); g.client.Connected() && tick != 0 && int32(tick-g.given) > 0 {
+		g.given = tick
+		if g.input != nil {
+			g.input(tick)
+		} else {
+			_ = replication.SetInput(g.client, tick, Shot{})
+		}
+	}
+	require.NoError(g.t, g.client.Apply())
+}
+
+// show notes the time that is shown for the next inputs, as play-out does.
+func (g *game) show() {
+	if at := g.shown(); g.playing && g.client.Connected() {
+		g.inside.Messages.Shown = wire.Stamp{Tick: at.Tick, Part: at.Part, Precision: uint8(g.parts), Valid: true}
+	}
+}
+
+// inputTick returns the tick to give an input for.
+func (g *game) inputTick() uint32 {
+	if g.exact {
+		return uint32((g.now+g.up.oneWay)*g.rate) + 2
+	}
+	return g.client.InputTick()
+}
+
+// screen returns where the client shows a mirrored entity.
+func (g *game) screen(mirrored ecs.Entity) (p Position, ok bool) {
+	id, ok := g.client.NetID(mirrored)
+	if !ok {
+		return p, false
+	}
+	at := g.shown()
+	a, b := g.inside.Recv.Replicas.At(id.Slot).Held.Around(at.Tick)
+	row := func(h *heldState) []uint32 {
+		if h == nil || h.Layout == nil || h.Generation != id.Generation {
+			return nil
+		}
+		return h.Row(0, g.words)
+	}
+	from, to := row(a), row(b)
+	switch {
+	case from == nil && to == nil:
+		return p, false
+	case from == nil:
+		g.kernel.Blend(unsafe.Pointer(&p), to, nil, 0)
+	case to == nil || at.Tick == delta.Tick(g.inside.Recv.NearTick):
+		g.kernel.Blend(unsafe.Pointer(&p), from, nil, 0)
+	default:
+		begin := a.Tick
+		if b.Since > 0 {
+			begin = b.Tick - delta.Tick(b.Since)
+		}
+		g.kernel.Blend(unsafe.Pointer(&p), from, to, blend.NewSpan(begin, b.Tick).Fraction(at))
+	}
+	return p, true
+}
+
+// mirrored returns the entity of the client that mirrors one of the server.
+func (g *game) mirrored(e ecs.Entity) (m ecs.Entity, ok bool) {
+	id, ok := g.server.NetID(e)
+	if !ok {
+		return m, false
+	}
+	return g.client.Entity(id)
+}
+
+func pointer[T any](v *T) unsafe.Pointer { return unsafe.Pointer(v) }

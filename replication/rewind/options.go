@@ -1,0 +1,89 @@
+package rewind
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
+)
+
+// What the client's play-out was given, the server's history must be given too. The options here have the names of those
+// of package playout.
+
+// A KeepOption configures a component that [Keep] keeps.
+type KeepOption func(h *History, k *kept)
+
+// Step is playout.Step: fields that keep their value until the time of the next state.
+func Step(paths ...string) KeepOption { return mode(blend.Step, paths) }
+
+// Linear is playout.Linear: integer fields that move from one value to the next.
+func Linear(paths ...string) KeepOption { return mode(blend.Linear, paths) }
+
+func mode(m blend.Mode, paths []string) KeepOption {
+	return func(_ *History, k *kept) {
+		for _, path := range paths {
+			k.modes = append(k.modes, blend.FieldMode{Path: path, Mode: m})
+		}
+	}
+}
+
+// Snap is playout.Snap: a step of more than so much per tick is a teleport.
+func Snap(distance float64) KeepOption {
+	if !(distance > 0) {
+		panic(fmt.Sprintf("rewind: Snap(%v): use the distance above 0 that nothing moves in a tick", distance))
+	}
+	return func(_ *History, k *kept) { k.snap = distance }
+}
+
+// A cut is a component whose changes are discontinuities.
+type cut struct {
+	past     *delta.History
+	compared []int // words of a row
+}
+
+// Cut is playout.Cut: a change of the component, or of its fields with the given paths, is a discontinuity.
+//
+// Panics if the component is not registered, or lacks a field.
+func Cut[T any](h *History, fields ...string) {
+	typ := reflect.TypeFor[T]()
+	number, comp := h.component(typ)
+	if comp == nil {
+		panic(fmt.Sprintf("rewind: Cut: %v is not registered: register it in the schema", typ))
+	}
+	c, found := cut{past: h.in.Snap.Histories[number]}, 0
+	for i := range comp.Columns {
+		col := &comp.Columns[i]
+		if len(fields) > 0 && !slices.Contains(fields, col.Path) {
+			continue
+		}
+		found++
+		for w := range col.Codec.Words() {
+			c.compared = append(c.compared, col.Word+w)
+		}
+	}
+	if found < len(fields) {
+		panic(fmt.Sprintf("rewind: Cut: %v lacks one of the fields %q", typ, fields))
+	}
+	h.cuts = append(h.cuts, c)
+}
+
+// cutsBetween reports whether there is a discontinuity between two states of a slot.
+func cutsBetween(cuts []cut, slot int, r ackstate.Around) bool {
+	for i := range cuts {
+		c := &cuts[i]
+		a, before := c.past.At(slot, r.From)
+		b, after := c.past.At(slot, r.To)
+		if before != delta.Present || after != delta.Present {
+			continue
+		}
+		for _, w := range c.compared {
+			if a[w] != b[w] {
+				return true
+			}
+		}
+	}
+	return false
+}

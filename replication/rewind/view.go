@@ -1,0 +1,210 @@
+package rewind
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// A View is what one client showed at one moment. It is valid until the next Replicate, and costs nothing to copy.
+type View struct {
+	history *History
+	acked   *ackstate.Tracker
+	time    blend.Time
+	newest  delta.Tick // the newest tick whose state the client is known to have had
+	peer    *replication.Peer
+}
+
+var (
+	// ErrNoStamp is the error of [History.View] if no input of the last ticks carries a play-out time. The client may
+	// have no play-out, or not have begun it.
+	ErrNoStamp = errors.New("rewind: the input has no play-out time: the client needs a playout.Playout")
+	// ErrTooOld is the error if the client showed what is further back than [Limit] allows.
+	ErrTooOld = errors.New("rewind: the client showed a time that is too long ago")
+	// ErrImplausible is the error if the client can't have shown the time that it claims, or jumps between times as no
+	// play-out does.
+	ErrImplausible = errors.New("rewind: the client claims a time that it can't have shown")
+)
+
+// View returns what a client showed when it gave its input for a tick. If the input for that tick is missing, the view
+// is that of the input that [replication.Input] returns instead, as many ticks later.
+//
+// The errors are [ErrNoStamp], [ErrTooOld] and [ErrImplausible]; the last two come with the numbers. After an error,
+// judge by the present state, or not at all. An honest client gets ErrImplausible for half a second after its play-out
+// jumped, for instance because its process stood still.
+//
+// Panics if the peer is of another server.
+func (h *History) View(p *replication.Peer, inputTick uint32) (View, error) {
+	in := seam.OfPeer(p)
+	if in.Server != any(h.server) {
+		panic("rewind: View of a peer of another server: use one that this server's Connect returned")
+	}
+	if in.Messages == nil {
+		return View{}, ErrNoStamp
+	}
+	tick := delta.Tick(inputTick)
+	given, ok := in.Messages.Inputs.NewestStamp(tick)
+	if !ok {
+		return View{}, ErrNoStamp
+	}
+	w := h.watches[p]
+	if w == nil || w.messages != in.Messages {
+		w = &watch{messages: in.Messages}
+		h.watches[p] = w
+	}
+	if !w.steady(given, in.Acked.Interval, &h.limits) {
+		return View{}, fmt.Errorf("%w: its input for tick %d jumps from the times of the inputs before", ErrImplausible, given)
+	}
+	input, _ := in.Messages.Inputs.Stamp(given)
+	if err := h.check(timeOf(&input.Shown), input.Acked, in.Acked); err != nil {
+		return View{}, err
+	}
+	v := View{history: h, acked: in.Acked, time: timeOf(&input.Shown), newest: newestOf(&input, in.Acked), peer: p}
+	if v, ok = v.Later(int(tick - given)); !ok {
+		return View{}, ErrNoStamp // the tick is to come
+	}
+	return v, nil
+}
+
+// newestOf returns the newest tick whose state a client probably had when it gave an input: one that it had acknowledged,
+// or one that came a round trip before the input did, since acknowledgements get lost.
+func newestOf(in *message.Stamped, acked *ackstate.Tracker) delta.Tick {
+	if came := in.Arrived - delta.Tick(acked.Trip.Smooth+7)/8; acked.Trip.Smooth > 0 && came.After(in.Acked) {
+		return came
+	}
+	return in.Acked
+}
+
+// timeOf returns the time that a stamp has.
+func timeOf(s *wire.Stamp) blend.Time { return blend.Time{Tick: s.Tick, Part: s.Part} }
+
+// check returns an error if a client can't have shown a time, or if that is too long ago. acked is the newest tick that
+// it had acknowledged when its input arrived.
+func (h *History) check(at blend.Time, acked delta.Tick, of *ackstate.Tracker) error {
+	now, newest := h.in.Snap.Tick, acked
+	if of.AnyAcked && of.Recent.After(newest) {
+		newest = of.Recent // acknowledgements may come later than the input
+	}
+	if at.Tick.After(newest+h.limits.ahead) || at.Tick.After(now) {
+		return fmt.Errorf("%w: tick %d, where tick %d is the newest that it has acknowledged", ErrImplausible, at.Tick, newest)
+	}
+	since := at.Tick
+	if !since.Before(newest) { // the client had nothing newer, and maybe there was nothing: an idle world is sent seldom
+		var ok bool
+		if since, ok = of.Awaited(at.Tick); !ok {
+			return nil
+		}
+	}
+	if age := now - since; age > h.limits.rewind {
+		return fmt.Errorf("%w: %d ticks, more than %d", ErrTooOld, age, h.limits.rewind)
+	}
+	if late := int32(acked - at.Tick); late > int32(h.limits.delay) {
+		return fmt.Errorf("%w: it had states %d ticks newer, more than %d", ErrImplausible, late, h.limits.delay)
+	}
+	return nil
+}
+
+// Time returns the moment of the view: a tick of the server and the part of the next one, 0 to 1, that had passed.
+func (v View) Time() (tick uint32, fraction float32) {
+	return uint32(v.time.Tick), float32(v.time.Part) / blend.Parts
+}
+
+// Peer returns the peer whose view it is.
+func (v View) Peer() *replication.Peer { return v.peer }
+
+// Later returns what the same client shows a number of ticks later, if its time goes on at the usual speed: for a
+// projectile, which moves on from tick to tick among what its shooter saw. It returns false if that is after the latest
+// tick: from there on, the projectile is among the present states.
+func (v View) Later(ticks int) (View, bool) {
+	v.time.Tick += delta.Tick(ticks)
+	return v, !v.time.Tick.After(v.history.in.Snap.Tick)
+}
+
+// shows reports whether the client showed an entity. It does not know those that are not replicated.
+func (v *View) shows(e ecs.Entity) bool {
+	s := v.history.in.Snap
+	slot, ok := s.SlotOf(e)
+	if !ok {
+		return archeutil.Alive(s.World, e)
+	}
+	r := v.around(slot)
+	return r.Before || r.After
+}
+
+// around returns what the client held of a slot.
+func (v *View) around(slot int) (r ackstate.Around) {
+	r = v.acked.Around(slot, v.history.in.Snap.Slots.Info[slot].Born, v.time.Tick)
+	r.After = r.After && (r.Before || !r.To.After(v.newest)) // of an entity that is new, it had the state already
+	return r
+}
+
+// value stores at p what the client showed of a component in a slot, by the rules of package playout.
+func (v *View) value(k *kept, slot int, p unsafe.Pointer) bool {
+	r := v.around(slot)
+	first, second := v.rows(k, slot, &r)
+	switch {
+	case first == nil:
+		return false
+	case second == nil || cutsBetween(v.history.cuts, slot, r):
+		k.comp.Write(p, first)
+		return true
+	}
+	span := blend.NewSpan(r.From, r.To)
+	if k.snap == 0 {
+		k.kernel.Blend(p, first, second, span.Fraction(v.time))
+		return true
+	}
+	k.comp.Write(p, first)
+	k.comp.Write(k.second, second)
+	k.kernel.Prepare(p, k.second)
+	if far := k.snap * float64(r.To-r.From); k.kernel.Distance(k.second) <= far*far {
+		k.kernel.Mix(p, p, k.second, span.Fraction(v.time))
+	}
+	return true
+}
+
+// rows returns the rows of a component between which the client blended, the second one nil if there was only one, or
+// both nil.
+func (v *View) rows(k *kept, slot int, r *ackstate.Around) (first, second []uint32) {
+	if r.Before {
+		first = v.row(k, slot, r.From)
+	}
+	if r.After {
+		second = v.row(k, slot, r.To)
+	}
+	for first == nil && second == nil && r.After { // the component came later than the entity
+		if *r = v.acked.Around(slot, v.history.in.Snap.Slots.Info[slot].Born, r.To); r.After && r.To.After(v.newest) {
+			return nil, nil
+		}
+		if r.After {
+			second = v.row(k, slot, r.To)
+		}
+	}
+	if first == nil {
+		return second, nil // the entity is new to the client, or the component
+	}
+	return first, second
+}
+
+// row returns the row that a slot had at a tick, or nil if it had none. If that is too long ago to be known, it was
+// probably that of the oldest tick for which all rows are known.
+func (v *View) row(k *kept, slot int, at delta.Tick) []uint32 {
+	row, found := k.past.At(slot, at)
+	if found == delta.Forgotten {
+		row, found = k.past.At(slot, v.history.in.Snap.Tick-delta.Tick(v.history.in.Opts.Window))
+	}
+	if found != delta.Present {
+		return nil
+	}
+	return row
+}
