@@ -85,6 +85,7 @@ var docImports = []string{
 	"github.com/arche-replicate/arche-replicate/replication",
 	"github.com/arche-replicate/arche-replicate/replication/netsim",
 	"github.com/arche-replicate/arche-replicate/replication/playout",
+	"github.com/arche-replicate/arche-replicate/replication/rewind",
 }
 
 // docPrelude declares the names that fragments may use. A fragment's own declarations hide them.

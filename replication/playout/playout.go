@@ -90,6 +90,7 @@ func (p *Playout) Advance(dt time.Duration) {
 	if !p.clock.running {
 		return
 	}
+	stamp(p)
 	p.invalidate(!was)
 	for i := range p.twins {
 		p.twins[i].match(p)
@@ -142,7 +143,7 @@ func (p *Playout) receive(dt time.Duration) {
 		p.receivePacket(packet, known)
 	}
 	c.advance(ticks)
-	p.at = blend.Time{Tick: p.zero}.Add(int64(math.Floor(c.shown*blend.Parts + 0.5)))
+	p.at = round(blend.Time{Tick: p.zero}.Add(int64(math.Floor(c.shown*blend.Parts+0.5))), p.rate)
 	if c.now > rebase {
 		p.rebase()
 	}

@@ -184,3 +184,13 @@ func readNumber(r *bitbuf.Reader, n uint32) uint32 {
 	}
 	return v<<1 + uint32(r.ReadBits(1)) - short
 }
+
+// StampPrecision returns the precision for a number of ticks per second: the finest one of which parts are
+// not much shorter than a millisecond. A finer one takes more bits, and nobody sees the difference.
+func StampPrecision(ticks float64) (precision uint8) {
+	const parts = 1280 // per second, at most
+	for precision = stampBits; precision > 0 && ticks*float64(int(1)<<precision) > parts; {
+		precision--
+	}
+	return precision
+}
