@@ -144,7 +144,10 @@ func (v *View) shows(e ecs.Entity) bool {
 // around returns what the client held of a slot.
 func (v *View) around(slot int) (r ackstate.Around) {
 	r = v.acked.Around(slot, v.history.in.Snap.Slots.Info[slot].Born, v.time.Tick)
-	r.After = r.After && (r.Before || !r.To.After(v.newest)) // of an entity that is new, it had the state already
+	if r.After && r.To.After(v.newest) {
+		// It probably came later. But if it is the next one in turn, play-out is so far behind that it had come.
+		r.After = r.Before && r.To-r.From <= v.acked.Interval
+	}
 	return r
 }
 
@@ -159,7 +162,7 @@ func (v *View) value(k *kept, slot int, p unsafe.Pointer) bool {
 		k.comp.Write(p, first)
 		return true
 	}
-	span := blend.NewSpan(r.From, r.To)
+	span := blend.NewSpan(r.Rested, r.To)
 	if k.snap == 0 {
 		k.kernel.Blend(p, first, second, span.Fraction(v.time))
 		return true
@@ -167,7 +170,7 @@ func (v *View) value(k *kept, slot int, p unsafe.Pointer) bool {
 	k.comp.Write(p, first)
 	k.comp.Write(k.second, second)
 	k.kernel.Prepare(p, k.second)
-	if far := k.snap * float64(r.To-r.From); k.kernel.Distance(k.second) <= far*far {
+	if far := k.snap * float64(r.To-r.Rested); k.kernel.Distance(k.second) <= far*far {
 		k.kernel.Mix(p, p, k.second, span.Fraction(v.time))
 	}
 	return true

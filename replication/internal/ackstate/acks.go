@@ -56,7 +56,7 @@ func (p *Tracker) Acknowledge(sent *SentPacket, sequence uint32) {
 	p.stats.Acked++
 	p.Settled.acknowledge()
 	if p.opts.KeepArrivals {
-		p.noteArrival(sent)
+		p.noteArrival(sent, sequence)
 	}
 	if !p.AnyAcked || sent.Tick.After(p.Recent) {
 		p.AnyAcked, p.Recent, p.RecentSequence = true, sent.Tick, sequence

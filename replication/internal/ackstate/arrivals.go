@@ -20,6 +20,7 @@ type arrivals struct {
 
 	arrived bitset.Set   // slots of which a state arrived that has not ended
 	last    []delta.Tick // of these, the tick of the newest such state
+	packets certificates
 	older   bitset.Set   // slots that the client held before the ticks that are kept, and not ended by then
 }
 
@@ -144,6 +145,7 @@ type Around struct {
 	After  bool       // there is one after it, of the same entity
 	From   delta.Tick // the tick of the state before, or of the oldest kept tick if it is older than that
 	To     delta.Tick // the tick of the state after
+	Rested delta.Tick // if there are both, when the client knew the state before to be valid still, From at least
 }
 
 // around returns what the client is known to hold of a slot around tick t: the newest state up to t, and the
@@ -194,7 +196,8 @@ func (a *arrivals) before(slot int, born, t delta.Tick) (at delta.Tick, ok bool)
 }
 
 // addSent notes the states of a packet that was acknowledged.
-func (a *arrivals) addSent(sent *SentPacket, log *SentLog, now delta.Tick) {
+func (a *arrivals) addSent(sent *SentPacket, sequence uint32, log *SentLog, now delta.Tick) {
+	a.packets.acknowledge(sequence)
 	for i := range sent.Count {
 		if r := log.Record(sent, i); r.Kind == baseline.RecordState {
 			a.add(int(r.Block), r.Mask, sent.Tick, now)

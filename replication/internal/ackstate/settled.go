@@ -63,5 +63,5 @@ func (s *Settled) acknowledge() {
 	}
 }
 
-// Certifies reports whether a packet of this tick with the given base tick is settled.
-func (s *Settled) Certifies(base delta.Tick) bool { return s.settled && s.first.After(base) }
+// certifies reports whether a packet of this tick with the given base tick is settled.
+func (s *Settled) certifies(base delta.Tick) bool { return s.settled && s.first.After(base) }

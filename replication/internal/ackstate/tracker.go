@@ -89,7 +89,21 @@ func (p *Tracker) Around(slot int, born, t delta.Tick) (r Around) {
 	if r = p.arrivals.around(slot, born, t); r.Before && !t.Before(p.Recent) {
 		r.expect(&p.Log, slot, t)
 	}
+	if r.Rested = r.From; r.Before && r.After && r.To-r.From > p.Interval {
+		if known, ok := p.arrivals.packets.at(r.To, p.Interval); ok && known.After(r.From) && known.Before(r.To) {
+			r.Rested = known
+		}
+	}
 	return r
+}
+
+// Certify reports whether the packet of this tick with the given sequence and base tick is settled.
+func (p *Tracker) Certify(sequence uint32, base delta.Tick) bool {
+	settled := p.Settled.certifies(base)
+	if p.arrivals != nil {
+		p.arrivals.packets.sent(sequence, p.Snap.Tick, base, settled)
+	}
+	return settled
 }
 
 // Awaited returns the tick of the first packet after tick t whose fate is not known, and false if there
@@ -104,11 +118,11 @@ func (p *Tracker) Awaited(t delta.Tick) (delta.Tick, bool) {
 }
 
 // noteArrival notes a packet that was acknowledged.
-func (p *Tracker) noteArrival(sent *SentPacket) {
+func (p *Tracker) noteArrival(sent *SentPacket, sequence uint32) {
 	if p.arrivals == nil {
 		p.arrivals = newArrivals(p.opts.Window, p.Snap.Tick, &p.Acks)
 	}
-	p.arrivals.addSent(sent, &p.Log, p.Snap.Tick)
+	p.arrivals.addSent(sent, sequence, &p.Log, p.Snap.Tick)
 }
 
 // Near reports whether the peer acknowledged a packet so recently that it can complete shortened

@@ -84,7 +84,7 @@ func (k *packetWriter) startCompact(slot int, part bool) {
 		x.Age = k.header.Sequence - from.Sequence
 		base = from.State.Tick
 	}
-	k.header.Settled = k.acked.Settled.Certifies(base)
+	k.header.Settled = k.acked.Certify(k.header.Sequence, base)
 	x.E.PutExpGolomb(uint64(x.Age>>compact.AgeLow), compact.ModelRef)
 	x.State.Tick = k.snap.Tick
 	x.First, x.Count, x.Work = slot, 0, 0

@@ -80,7 +80,7 @@ func (k *packetWriter) start() {
 func (k *packetWriter) nextHeader(base delta.Tick) wire.StateHeader {
 	return wire.StateHeader{
 		Sequence: k.acked.Log.Next, Tick: uint32(k.snap.Tick),
-		Long: !k.acked.Near(), Complete: k.acked.Join.Complete, Settled: k.acked.Settled.Certifies(base),
+		Long: !k.acked.Near(), Complete: k.acked.Join.Complete, Settled: k.acked.Certify(k.acked.Log.Next, base),
 	}
 }
 

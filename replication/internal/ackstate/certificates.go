@@ -1,0 +1,83 @@
+package ackstate
+
+import "github.com/arche-replicate/arche-replicate/delta"
+
+// certificates remember what the latest packets certified (see Settled), to find out what the client knew
+// when a state came: as of which tick everything. It works as receive.Settling does, which is the rule.
+type certificates struct {
+	packets [certified]certificate // by sequence modulo their number
+	newest  uint32                 // sequence of the newest one
+
+	// The last answer, and for what: blends of one view mostly ask the same.
+	asked, known delta.Tick
+	answered     bool
+	ok           bool
+}
+
+type certificate struct {
+	sequence   uint32
+	tick, base delta.Tick
+	settled    bool
+	acked      bool
+}
+
+// certified is the number of packets that are remembered, a power of two.
+const certified = 128
+
+// sent notes a packet.
+func (c *certificates) sent(sequence uint32, tick, base delta.Tick, settled bool) {
+	c.packets[sequence%certified] = certificate{sequence, tick, base, settled, false}
+	c.newest, c.answered = sequence, false
+}
+
+// acknowledge notes that a packet arrived.
+func (c *certificates) acknowledge(sequence uint32) {
+	if p := &c.packets[sequence%certified]; p.sequence == sequence {
+		p.acked, c.answered = true, false
+	}
+}
+
+// at returns the tick as of which the client knew everything when the packets up to a tick had come.
+func (c *certificates) at(tick, interval delta.Tick) (known delta.Tick, ok bool) {
+	if !c.answered || c.asked != tick {
+		c.asked, c.answered = tick, true
+		c.known, c.ok = c.find(tick, interval)
+	}
+	return c.known, c.ok
+}
+
+func (c *certificates) find(tick, interval delta.Tick) (known delta.Tick, ok bool) {
+	for q := c.newest; c.newest-q < certified; q-- {
+		p := &c.packets[q%certified]
+		if p.sequence != q {
+			return 0, false
+		}
+		if p.tick.After(tick) || !p.acked || !p.settled {
+			continue
+		}
+		if known, ok = c.holds(p); ok {
+			if before := p.tick - interval; before.After(known) {
+				known = before
+			}
+			return known, true
+		}
+	}
+	return 0, false
+}
+
+// holds returns the tick of the state packet before one, if the client has all packets from its base on.
+func (c *certificates) holds(p *certificate) (before delta.Tick, ok bool) {
+	for q := p.sequence - 1; c.newest-q < certified; q-- {
+		e := &c.packets[q%certified]
+		if e.sequence != q || !e.acked {
+			return 0, false
+		}
+		if !ok && e.tick.Before(p.tick) {
+			before, ok = e.tick, true
+		}
+		if ok && !e.tick.After(p.base) {
+			return before, true
+		}
+	}
+	return 0, false
+}
