@@ -21,7 +21,7 @@ type arrivals struct {
 	arrived bitset.Set   // slots of which a state arrived that has not ended
 	last    []delta.Tick // of these, the tick of the newest such state
 	packets certificates
-	older   bitset.Set   // slots that the client held before the ticks that are kept, and not ended by then
+	older   bitset.Set // slots that the client held before the ticks that are kept, and not ended by then
 }
 
 // arrivedTick has what happened as of one tick.
