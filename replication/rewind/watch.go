@@ -16,6 +16,10 @@ import (
 //   - An acknowledgement may be lost, but never be of a state that the client lacks. So the time from the stamp to the
 //     newest acknowledged state is never much more than usual: it can't claim an older time.
 //
+// An input may also come so late that newer acknowledgements have come before it. So it suffices if the time from the
+// stamp to the tick of the input is the usual one: that hardly changes, unless the client gives its inputs for earlier or
+// later ticks than before.
+//
 // What is usual follows the measurements at the speed at which a play-out may change its delay. Besides, a stamp must
 // suit the one before or the one after it, so an input that is sent late on purpose gains nothing either.
 //
@@ -36,7 +40,7 @@ type watch struct {
 // delays are those from a stamp on, in parts of a tick.
 type delays struct {
 	tick    delta.Tick // of the input; of usual ones, the latest that agreed
-	input   int32      // up to that tick
+	input   int32      // up to that tick; usual is the latest
 	arrival int32      // up to the arrival of the input; usual is the least
 	acked   int32      // up to the newest acknowledged tick; usual is the most
 }
@@ -95,7 +99,7 @@ func (w *watch) consider(d delays, interval delta.Tick, l *limits) {
 	switch {
 	case !w.learned:
 		w.usual.arrival, w.usual.acked = min(w.usual.arrival, d.arrival), max(w.usual.acked, d.acked)
-		w.usual.tick, w.learned = d.tick, d.tick-w.first >= l.steady
+		w.usual.tick, w.usual.input, w.learned = d.tick, d.input, d.tick-w.first >= l.steady
 	case alone:
 		w.refused |= 1
 	case w.usual.agree(d, interval, l):
@@ -130,9 +134,17 @@ func abs(x int32) int32 { return max(x, -x) }
 // agree reports whether the delays of an input may be the usual ones. If so, these follow.
 func (u *delays) agree(d delays, interval delta.Tick, l *limits) bool {
 	passed := int32(min(d.tick-u.tick, l.steady)) // in a longer pause, a play-out has reached its delay
+	low, high := u.input-passed*shrink, u.input+passed*grow
+	inTurn := d.input >= low-l.slack && d.input <= high+l.slack
 	if d.arrival < u.arrival-passed*shrink-max(l.slack, blend.Parts) ||
 		d.acked > u.acked+passed*grow+max(l.slack, int32(interval)*blend.Parts) {
-		return false
+		if inTurn { // it came late, with newer acknowledgements
+			u.tick, u.input = d.tick, min(max(d.input, low), high)
+		}
+		return inTurn
+	}
+	if u.input = d.input; inTurn { // else the client gives its inputs for other ticks now
+		u.input = min(max(d.input, low), high)
 	}
 	if d.acked <= 0 { // it has no newer state: packets got lost, or there is nothing to send
 		return true

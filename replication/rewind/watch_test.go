@@ -79,7 +79,7 @@ func TestADelayThatLastsIsBelieved(t *testing.T) {
 		}
 		g.run(3)
 		require.Greater(t, refused, 10)
-		require.Less(t, last-jumped, 0.5+0.25, "half a second, and the way of the inputs")
+		require.Less(t, last-jumped, 0.5+0.3, "half a second, and the way of the inputs")
 	}
 }
 
