@@ -34,7 +34,7 @@ func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 	p := &Peer{server: s}
 	send = s.calls.Lend(send)
 	p.sight.Init(p, &s.snap, s.schema, &s.interest)
-	p.acked.Init(&s.snap, &s.opts, &s.interest, &p.sight, &p.stats, &p.out)
+	p.acked.Init(&s.snap, &s.interest, &p.sight, &p.stats, &p.out)
 	p.out.Init(&s.snap, &s.opts, &s.interest, &p.sight, &p.acked, &p.stats, send)
 	approve := func(data []byte) error { return s.approve(p, data) }
 	p.conn.Init(&s.sessions, &s.opts, &p.stats, p.out.Transmit, approve, o.coding == Compact, s.snap.Tick)

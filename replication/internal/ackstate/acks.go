@@ -55,7 +55,7 @@ func (p *Tracker) Acknowledge(sent *SentPacket, sequence uint32) {
 	sent.Status = SentAcked
 	p.stats.Acked++
 	p.Settled.acknowledge()
-	if p.opts.KeepArrivals {
+	if p.snap.Opts.KeepArrivals {
 		p.noteArrival(sent, sequence)
 	}
 	if !p.AnyAcked || sent.Tick.After(p.Recent) {

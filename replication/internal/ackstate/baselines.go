@@ -4,14 +4,12 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
-	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
 // bases chooses the baselines for what a peer is sent, among the ticks as of which it holds states.
 type bases struct {
 	snap *snapshot.Snapshot
-	opts *config.ServerOptions
 	acks *AckTable
 
 	Interval delta.Tick          // ticks between two sends
@@ -29,7 +27,7 @@ func (p *bases) Base() delta.Tick {
 	if p.Interval > 1 {
 		return p.LastSend(at)
 	}
-	return at - at%p.opts.Grid
+	return at - at%p.snap.Opts.Grid
 }
 
 // LastSend returns the last tick, up to the given one, in which the send interval allowed a send to
@@ -60,7 +58,7 @@ func (p *bases) holdsPair(of snapshot.BasePair) bool {
 // baselines of its own.
 func (p *bases) FindPairs() {
 	p.Pairs = p.Pairs[:0]
-	of, step := p.Newest(), max(p.Interval, p.opts.Grid)
+	of, step := p.Newest(), max(p.Interval, p.snap.Opts.Grid)
 	for range baseline.NearBases {
 		if p.holdsPair(of) {
 			p.Pairs = append(p.Pairs, of)

@@ -8,7 +8,6 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
-	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
@@ -46,11 +45,11 @@ type Tracker struct {
 }
 
 // Init prepares a tracker. It reports the outcome of each packet to outcome.
-func (p *Tracker) Init(snap *snapshot.Snapshot, opts *config.ServerOptions, shared *interest.Shared,
+func (p *Tracker) Init(snap *snapshot.Snapshot, shared *interest.Shared,
 	sight *interest.Sight, stats *counters.PeerCounters, outcome outcomes,
 ) {
 	p.Snap, p.interest, p.sight, p.stats, p.outcome = snap, shared, sight, stats, outcome
-	p.bases = bases{snap: snap, opts: opts, acks: &p.Acks, Interval: 1}
+	p.bases = bases{snap: snap, acks: &p.Acks, Interval: 1}
 	p.Classes.Slots = &snap.Slots
 }
 
@@ -120,7 +119,7 @@ func (p *Tracker) Awaited(t delta.Tick) (delta.Tick, bool) {
 // noteArrival notes a packet that was acknowledged.
 func (p *Tracker) noteArrival(sent *SentPacket, sequence uint32) {
 	if p.arrivals == nil {
-		p.arrivals = newArrivals(p.opts.Window, p.Snap.Tick, &p.Acks)
+		p.arrivals = newArrivals(p.snap.Opts.Window, p.Snap.Tick, &p.Acks)
 	}
 	p.arrivals.addSent(sent, sequence, &p.Log, p.Snap.Tick)
 }

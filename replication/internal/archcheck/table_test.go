@@ -28,7 +28,7 @@ var rooms = []room{
 	{"message", "messages and inputs, both ends", "ackstate snapshot schema clock counters wire bitbuf delta ecs"},
 	{"encode", "what is encoded once per tick and shared", "compact ackstate baseline snapshot schema wire bitset bitbuf delta"},
 	{"compact", "entries and models of the coding Compact", "ackstate snapshot schema wire delta"},
-	{"ackstate", "what one client holds: packets, acks, what is dirty", "interest baseline snapshot clock counters config wire bitset delta ecs"},
+	{"ackstate", "what one client holds: packets, acks, what is dirty", "interest baseline snapshot clock counters wire bitset delta ecs"},
 	{"interest", "what one peer may see", "snapshot archeutil schema wire bitset delta ecs"},
 	{"baseline", "which acknowledged ticks an update is taken against", "snapshot delta"},
 	{"snapshot", "the world as slots, versions and changes, once per tick", "archeutil schema config wire bitset delta ecs"},
