@@ -42,7 +42,7 @@ func main() {
 	seconds := flag.Int("seconds", 120, "to play for each line of the table")
 	flag.Parse()
 	fmt.Printf("%6s %8s %10s %14s %10s %8s\n", "loss", "shots", "rewind", "nearest tick", "now", "refused")
-	for _, loss := range []float64{0, 0.02, 0.05} {
+	for _, loss := range []float64{0, 0.05, 0.2} {
 		play(loss, *seconds)
 	}
 }
@@ -59,7 +59,7 @@ func play(loss float64, seconds int) {
 	rewind.Keep[Position](history)
 	peer := server.Connect(link.Down.Send)
 	client := replication.NewClient(&clientWorld, schema, link.Up.Send)
-	view := playout.New(client, playout.TickRate(ticks))
+	view := playout.New(client)
 	playout.Interpolate[Position](view)
 	id, mirrored := ecs.ComponentID[Position](&world), ecs.ComponentID[Position](&clientWorld)
 	target := world.NewEntity(id, replication.ReplicatedID(&world))
@@ -99,6 +99,7 @@ func play(loss float64, seconds int) {
 		}
 		frame++
 		link.Down.Receive(func(packet []byte) { _ = client.Receive(packet) })
+		client.Advance(time.Second / fps)
 		if err := client.Apply(); err != nil {
 			log.Fatal(err)
 		}

@@ -143,7 +143,7 @@ func (p *Playout) receive(dt time.Duration) {
 		p.receivePacket(packet, known)
 	}
 	c.advance(ticks)
-	p.at = round(blend.Time{Tick: p.zero}.Add(int64(math.Floor(c.shown*blend.Parts+0.5))), p.rate)
+	p.at = round(blend.Time{Tick: p.zero}.Add(int64(math.Floor(c.shown*blend.Parts+0.5))), c.rate)
 	if c.now > rebase {
 		p.rebase()
 	}

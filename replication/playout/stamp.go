@@ -25,5 +25,5 @@ func stamp(p *Playout) {
 	if newest := delta.Tick(p.inside.Recv.NearTick); !at.Tick.Before(newest) {
 		at = blend.Time{Tick: newest} // beyond it, that is what is shown
 	}
-	m.Shown = wire.Stamp{Tick: at.Tick, Part: at.Part, Precision: wire.StampPrecision(p.rate), Valid: true}
+	m.Shown = wire.Stamp{Tick: at.Tick, Part: at.Part, Precision: wire.StampPrecision(p.clock.rate), Valid: true}
 }

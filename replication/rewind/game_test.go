@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -68,14 +69,14 @@ func (n *network) receive(now float64, take func([]byte)) {
 
 // A game is a server and a client that draws frames, in seconds.
 type game struct {
-	t        testing.TB
-	rng      *rand.Rand
-	rate     float64 // ticks per second
-	fps      float64
-	delay    float64 // of the play-out behind the server
-	parts    int     // precision of stamps, bits
-	now      float64
-	nextTick float64
+	t         testing.TB
+	rng       *rand.Rand
+	rate      float64 // ticks per second
+	fps       float64
+	delay     float64 // of the play-out behind the server
+	parts     int     // precision of stamps, bits
+	now, last float64
+	nextTick  float64
 
 	world, mirror *ecs.World
 	server        *replication.Server
@@ -193,6 +194,8 @@ func (g *game) clientFrame() {
 			_ = replication.SetInput(g.client, tick, Shot{})
 		}
 	}
+	g.client.Advance(time.Duration((g.now - g.last) * float64(time.Second)))
+	g.last = g.now
 	require.NoError(g.t, g.client.Apply())
 }
 

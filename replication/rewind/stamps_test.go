@@ -79,7 +79,7 @@ func (m *stampMeter) measure(packet []byte) {
 // stampBits returns what stamps take per input in a packet, all included.
 func stampBits(t testing.TB, rate float64, parts int, loss float64) float64 {
 	g := newGame(t, 7, rate, loss)
-	g.parts, g.delay = parts, 0.2
+	g.parts, g.delay, g.exact = parts, 0.2, false
 	m := stampMeter{t: t, schema: g.inside.Schema, packed: delta.NewPacked(g.inside.Schema.MessageLayout)}
 	m.given = map[delta.Tick]wire.Stamp{}
 	g.input = func(tick uint32) {

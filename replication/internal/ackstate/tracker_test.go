@@ -27,11 +27,10 @@ func (p *trackedPeer) Arrived(*SentPacket, uint32) {}
 func (p *trackedPeer) Lost(uint32)                 {}
 
 func newTrackedPeer() *trackedPeer {
-	snap, opts := &snapshot.Snapshot{}, &config.ServerOptions{Grid: 1, Window: 64}
-	snap.Opts = opts
+	snap := &snapshot.Snapshot{Opts: &config.ServerOptions{Grid: 1, Window: 64}}
 	snap.Slots.InitClasses(0)
 	p := &trackedPeer{slots: &snap.Slots}
-	p.Init(snap, opts, &interest.Shared{}, &p.sight, &counters.PeerCounters{}, p)
+	p.Init(snap, &interest.Shared{}, &p.sight, &counters.PeerCounters{}, p)
 	p.Begin(0, false, false)
 	return p
 }
