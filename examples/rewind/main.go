@@ -1,15 +1,10 @@
-// Command rewind compares ways to judge shots. A player with 150 milliseconds of round trip shoots at the edge of a target
-// that strafes, as he sees it, and the server finds out whether he hit: by what his client showed (package rewind), by
-// the target's nearest recorded place, and by where the target is now. The table shows how often each agrees with the
-// player's screen.
-//
-//	go run ./examples/rewind
+// Command rewind compares ways to judge shots. A player with 150 milliseconds of round trip shoots at the edge of a
+// target that strafes. The server judges by what his client showed (package rewind), and by the target's nearest
+// recorded place. The table shows how often each agrees with the player's screen.
 package main
 
 import (
-	"flag"
 	"fmt"
-	"log"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -21,101 +16,104 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-type Position struct {
-	X, Y float32 `repl:"range=-1000:1000,step=0.01"`
-}
-type Shot struct {
-	Fire bool
-	Aim  float32
-}
+type (
+	Position struct {
+		X float32 `repl:"range=-1000:1000,step=0.01"`
+	}
+	Shot struct{ Aim float32 }
+)
 
 const (
-	ticks = 20   // of the server, per second
-	fps   = 144  // of the client
-	steps = 1440 // of the network, per second
-	half  = 0.4  // width of the target, in metres
+	ticks, fps, steps = 20, 144, 1440 // per second: of the server, of the client, of the network
+	half              = 0.4           // width of the target, in metres
 )
 
 func hits(aim, x float32) bool { return math.Abs(float64(aim-x)) <= half }
+func position(w *ecs.World, e ecs.Entity) *Position {
+	return (*Position)(w.Get(e, ecs.ComponentID[Position](w)))
+}
+
+// A game has a server with a target, and a client that shoots at it.
+type game struct {
+	world, mirror ecs.World
+	server        *replication.Server
+	past          *rewind.History
+	peer          *replication.Peer
+	client        *replication.Client
+	view          *playout.Playout
+	target        ecs.Entity
+	speed         float64         // of the target, in metres per second
+	places        []float32       // of the target, by tick
+	screen        map[uint32]bool // by tick of the input: whether the player saw a hit
+	shots         int
+	right         [2]int // by rewind, by the nearest tick
+}
 
 func main() {
-	seconds := flag.Int("seconds", 120, "to play for each line of the table")
-	flag.Parse()
-	fmt.Printf("%6s %8s %10s %14s %10s %8s\n", "loss", "shots", "rewind", "nearest tick", "now", "refused")
+	fmt.Printf("%6s %8s %10s %14s\n", "loss", "shots", "rewind", "nearest tick")
 	for _, loss := range []float64{0, 0.05, 0.2} {
-		play(loss, *seconds)
+		schema := replication.NewSchema()
+		replication.Register[Position](schema)
+		replication.RegisterInput[Shot](schema)
+		link := netsim.NewLink(2, netsim.Config{Loss: loss, Latency: 75 * steps / 1000, Jitter: 3})
+		g := &game{world: ecs.NewWorld(), mirror: ecs.NewWorld(), speed: 6, screen: map[uint32]bool{}}
+		g.server = replication.NewServer(&g.world, schema, replication.WithTickRate(ticks))
+		g.past, g.peer = rewind.New(g.server), g.server.Connect(link.Down.Send)
+		rewind.Keep[Position](g.past)
+		g.client = replication.NewClient(&g.mirror, schema, link.Up.Send)
+		g.view = playout.New(g.client)
+		playout.Interpolate[Position](g.view)
+		g.target = g.world.NewEntity(ecs.ComponentID[Position](&g.world), replication.ReplicatedID(&g.world))
+		for step := range 120 * steps {
+			link.Step()
+			link.Up.Receive(func(packet []byte) { _ = g.peer.Receive(packet) })
+			if step%(steps/ticks) == 0 {
+				g.tick()
+			}
+			if step%(steps/fps) == 0 {
+				link.Down.Receive(func(packet []byte) { _ = g.client.Receive(packet) })
+				g.draw(time.Second / fps)
+			}
+		}
+		share := func(n int) float64 { return 100 * float64(n) / float64(g.shots) }
+		fmt.Printf("%5.0f%% %8d %9.2f%% %13.2f%%\n", 100*loss, g.shots, share(g.right[0]), share(g.right[1]))
 	}
 }
 
-// play plays a game and prints a line of the table.
-func play(loss float64, seconds int) {
-	schema := replication.NewSchema()
-	replication.Register[Position](schema)
-	replication.RegisterInput[Shot](schema)
-	link := netsim.NewLink(2, netsim.Config{Loss: loss, Latency: netsim.Ticks(75*time.Millisecond, steps), Jitter: 3})
-	world, clientWorld := ecs.NewWorld(), ecs.NewWorld()
-	server := replication.NewServer(&world, schema, replication.WithTickRate(ticks))
-	history := rewind.New(server)
-	rewind.Keep[Position](history)
-	peer := server.Connect(link.Down.Send)
-	client := replication.NewClient(&clientWorld, schema, link.Up.Send)
-	view := playout.New(client)
-	playout.Interpolate[Position](view)
-	id, mirrored := ecs.ComponentID[Position](&world), ecs.ComponentID[Position](&clientWorld)
-	target := world.NewEntity(id, replication.ReplicatedID(&world))
-	random, speed := rand.New(rand.NewPCG(1, 1)), 6.0 // metres per second
-	screen := map[uint32]bool{}                       // by tick of the input: what the player saw
-	var past []float32                                // places of the target, by tick
-	var shots, refused int
-	var right [3]int // rewind, nearest tick, now
-	for step, frame, given := 0, 0, uint32(0); step < seconds*steps; step++ {
-		link.Step()
-		link.Up.Receive(func(packet []byte) { _ = peer.Receive(packet) })
-		if step%(steps/ticks) == 0 {
-			next, place := server.Tick()+1, (*Position)(world.Get(target, id))
-			if shot, ok := replication.Input[Shot](peer, next); ok && shot.Fire {
-				var at Position
-				shots++
-				if seen, err := history.View(peer, next); err != nil {
-					refused++
-				} else if rewind.Get(seen, target, &at) {
-					tick, part := seen.Time()
-					for i, x := range []float32{at.X, past[tick+uint32(part+0.5)], place.X} {
-						if hits(shot.Aim, x) == screen[next] {
-							right[i]++
-						}
-					}
+// tick judges the shot of a tick of the server, and moves the target.
+func (g *game) tick() {
+	next, place, at := g.server.Tick()+1, position(&g.world, g.target), Position{}
+	if shot, ok := replication.Input[Shot](g.peer, next); ok && next > 5*ticks {
+		g.shots++
+		if view, err := g.past.View(g.peer, next); err == nil && rewind.Get(view, g.target, &at) {
+			tick, part := view.Time()
+			for i, x := range []float32{at.X, g.places[tick+uint32(part+0.5)]} {
+				if hits(shot.Aim, x) == g.screen[next] {
+					g.right[i]++
 				}
 			}
-			if random.IntN(8) == 0 || math.Abs(float64(place.X)) > 50 {
-				speed = math.Copysign(speed, -float64(place.X)*random.Float64()+20*(random.Float64()-0.5))
-			}
-			place.X += float32(speed / ticks)
-			server.Replicate()
-			past = append(past, place.X)
-		}
-		if step*fps/steps < frame {
-			continue
-		}
-		frame++
-		link.Down.Receive(func(packet []byte) { _ = client.Receive(packet) })
-		client.Advance(time.Second / fps)
-		if err := client.Apply(); err != nil {
-			log.Fatal(err)
-		}
-		view.Advance(time.Second / fps)
-		if tick := client.InputTick(); tick > given {
-			given = tick
-			var shot Shot
-			for _, e := range client.Entities() {
-				x := (*Position)(clientWorld.Get(e, mirrored)).X
-				shot = Shot{Fire: frame > 5*fps && random.IntN(4) == 0, Aim: x + float32(half+0.6*random.Float64()-0.3)}
-				screen[tick] = hits(shot.Aim, x)
-			}
-			_ = replication.SetInput(client, tick, shot)
 		}
 	}
-	share := func(n int) float64 { return 100 * float64(n) / float64(max(shots, 1)) }
-	fmt.Printf("%5.0f%% %8d %9.2f%% %13.2f%% %9.2f%% %8d\n",
-		100*loss, shots, share(right[0]), share(right[1]), share(right[2]), refused)
+	if rand.IntN(8) == 0 || math.Abs(float64(place.X)) > 50 {
+		g.speed = math.Copysign(g.speed, 20*(rand.Float64()-0.5)-float64(place.X)*rand.Float64())
+	}
+	place.X += float32(g.speed / ticks)
+	g.server.Replicate()
+	g.places = append(g.places, place.X)
+}
+
+// draw is a frame of the client, in which the player shoots if there is a new tick.
+func (g *game) draw(dt time.Duration) {
+	g.client.Advance(dt)
+	_ = g.client.Apply() // does not fail here: the ends have one schema
+	g.view.Advance(dt)
+	tick := g.client.InputTick()
+	if _, given := g.screen[tick]; !given {
+		for _, e := range g.client.Entities() {
+			x := position(&g.mirror, e).X
+			shot := Shot{Aim: x + float32(half+0.6*rand.Float64()-0.3)}
+			g.screen[tick] = hits(shot.Aim, x)
+			_ = replication.SetInput(g.client, tick, shot)
+		}
+	}
 }

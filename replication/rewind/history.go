@@ -1,6 +1,6 @@
-// Package rewind lets a server find out what a client showed when its player acted: lag compensation. The player aims at
-// what is on the screen, which is a fraction of a second old, and between two states that the server sent. Rewind
-// judges the shot by exactly that.
+// Package rewind lets a server find out what a client showed when its player acted: lag compensation. The player
+// aims at what is on the screen, which is a fraction of a second old, and between two states that the server sent.
+// Rewind judges the shot by exactly that.
 //
 //	history := rewind.New(server)
 //	rewind.Keep[Position](history)
@@ -10,8 +10,8 @@
 //	shown := err == nil && rewind.Get(view, target, &at)
 //
 // Inputs carry the play-out time that the client showed, which package playout sets. The two states that the client
-// blended come from the histories that the server keeps for its updates anyway, and which of them the client had follows
-// from its acknowledgements. Nothing is copied per tick, and the world is not changed.
+// blended come from the histories that the server keeps for its updates anyway, and which of them the client had
+// follows from its acknowledgements. Nothing is copied per tick, and the world is not changed.
 //
 // Everything here runs on the goroutine of the server, between calls of Replicate.
 package rewind
@@ -66,8 +66,8 @@ type kept struct {
 type Option func(*History)
 
 // Limit sets how far back a view may go, in ticks before the latest one: one second by default, but never more than
-// three quarters of the server's window (see [replication.WithWindow]), since states must still be known around the time
-// that was shown. It limits how long after they took cover players may be hit.
+// three quarters of the server's window (see [replication.WithWindow]), since states must still be known around the
+// time that was shown. It limits how long after they took cover players may be hit.
 func Limit(ticks int) Option {
 	return func(h *History) {
 		if most := h.in.Opts.Window * 3 / 4; ticks < 1 || ticks > most {
@@ -166,9 +166,9 @@ func (h *History) find(typ reflect.Type) *kept {
 	return nil
 }
 
-// Get stores the value of an entity's component that the client of a view showed. It returns false, and leaves out alone,
-// if the client showed no such component, or if the entity no longer exists. References, texts aside, are not filled in,
-// nor are fields that are not replicated.
+// Get stores the value of an entity's component that the client of a view showed. It returns false, and leaves out
+// alone, if the client showed no such component, or if the entity no longer exists. References, texts aside, are not
+// filled in, nor are fields that are not replicated.
 //
 // The client shows an entity that is new to it at its first state, until its time comes.
 //

@@ -28,10 +28,11 @@ type numberField struct {
 func Place(fields ...string) KeepOption {
 	return func(h *History, k *kept) {
 		if k.comp == nil || h.place != nil || len(fields) < 1 || len(fields) > 3 {
-			panic(fmt.Sprintf("rewind: Place%q of %v: use it once, for one to three fields of a component of the schema",
+			panic(fmt.Sprintf("rewind: Place%q of %v: use it once, for 1 to 3 fields of a component of the schema",
 				fields, k.typ))
 		}
-		p := &placement{kept: len(h.kept), from: reflect.New(k.typ).UnsafePointer(), to: reflect.New(k.typ).UnsafePointer()}
+		from, to := reflect.New(k.typ).UnsafePointer(), reflect.New(k.typ).UnsafePointer()
+		p := &placement{kept: len(h.kept), from: from, to: to}
 		for _, name := range fields {
 			p.fields = append(p.fields, k.number64(name))
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 )
 
-// What the client's play-out was given, the server's history must be given too. The options here have the names of those
-// of package playout.
+// What the client's play-out was given, the server's history must be given too. The options here have the names of
+// those of package playout.
 
 // A KeepOption configures a component that [Keep] keeps.
 type KeepOption func(h *History, k *kept)

@@ -1,8 +1,6 @@
 package rewind
 
 import (
-	"unsafe"
-
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -49,7 +47,7 @@ func (r *ring[T]) capture() {
 		for int(e.ID()) >= len(t.cells) {
 			t.cells = append(t.cells, cell[T]{})
 		}
-		t.cells[e.ID()] = cell[T]{e, now, *(*T)(unsafe.Pointer(q.Get(r.id)))}
+		t.cells[e.ID()] = cell[T]{e, now, *(*T)(q.Get(r.id))}
 	}
 }
 

@@ -63,7 +63,8 @@ func (h *History) View(p *replication.Peer, inputTick uint32) (View, error) {
 		h.watches[p] = w
 	}
 	if !w.steady(given, in.Acked.Interval, &h.limits) {
-		return View{}, fmt.Errorf("%w: its input for tick %d jumps from the times of the inputs before", ErrImplausible, given)
+		return View{}, fmt.Errorf("%w: its input for tick %d jumps from the times of the inputs before",
+			ErrImplausible, given)
 	}
 	input, _ := in.Messages.Inputs.Stamp(given)
 	if err := h.check(timeOf(&input.Shown), input.Acked, in.Acked); err != nil {
@@ -76,8 +77,8 @@ func (h *History) View(p *replication.Peer, inputTick uint32) (View, error) {
 	return v, nil
 }
 
-// newestOf returns the newest tick whose state a client probably had when it gave an input: one that it had acknowledged,
-// or one that came a round trip before the input did, since acknowledgements get lost.
+// newestOf returns the newest tick whose state a client probably had when it gave an input: one that it had
+// acknowledged, or one that came a round trip before the input did, since acknowledgements get lost.
 func newestOf(in *message.Stamped, acked *ackstate.Tracker) delta.Tick {
 	if came := in.Arrived - delta.Tick(acked.Trip.Smooth+7)/8; acked.Trip.Smooth > 0 && came.After(in.Acked) {
 		return came
@@ -96,10 +97,11 @@ func (h *History) check(at blend.Time, acked delta.Tick, of *ackstate.Tracker) e
 		newest = of.Recent // acknowledgements may come later than the input
 	}
 	if at.Tick.After(newest+h.limits.ahead) || at.Tick.After(now) {
-		return fmt.Errorf("%w: tick %d, where tick %d is the newest that it has acknowledged", ErrImplausible, at.Tick, newest)
+		return fmt.Errorf("%w: tick %d, where tick %d is the newest that it has acknowledged",
+			ErrImplausible, at.Tick, newest)
 	}
 	since := at.Tick
-	if !since.Before(newest) { // the client had nothing newer, and maybe there was nothing: an idle world is sent seldom
+	if !since.Before(newest) { // maybe there was nothing newer: an idle world is sent seldom
 		var ok bool
 		if since, ok = of.Awaited(at.Tick); !ok {
 			return nil

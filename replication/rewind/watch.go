@@ -16,9 +16,9 @@ import (
 //   - An acknowledgement may be lost, but never be of a state that the client lacks. So the time from the stamp to the
 //     newest acknowledged state is never much more than usual: it can't claim an older time.
 //
-// An input may also come so late that newer acknowledgements have come before it. So it suffices if the time from the
-// stamp to the tick of the input is the usual one: that hardly changes, unless the client gives its inputs for earlier or
-// later ticks than before.
+// An input may also come so late that newer acknowledgements have come before it. So it suffices if the time from
+// the stamp to the tick of the input is the usual one: that hardly changes, unless the client gives its inputs for
+// earlier or later ticks than before.
 //
 // What is usual follows the measurements at the speed at which a play-out may change its delay. Besides, a stamp must
 // suit the one before or the one after it, so an input that is sent late on purpose gains nothing either.

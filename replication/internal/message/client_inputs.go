@@ -90,16 +90,16 @@ func (c *clientInputs) unacknowledged() []inputRow {
 // that the server may get them without.
 func (c *clientInputs) stamped(rows []inputRow) bool {
 	var d wire.Delays
-	fit, any := true, false
+	fit, some := true, false
 	for i := range rows {
 		if in := &rows[i]; in.present {
-			any = true
+			some = true
 			if fit = fit && d.Fits(in.tick, &in.stamp); fit {
 				d.Push(in.tick, &in.stamp)
 			}
 		}
 	}
-	if fit && any {
+	if fit && some {
 		return true
 	}
 	for i := range rows {
