@@ -96,6 +96,7 @@ type chaosConfig struct {
 	sharedPackets bool
 	wild          *wildConfig
 	settled       bool // settled ticks are checked
+	interval      int  // the send interval of all peers, 0: it may change
 	views         bool // every peer that can be sent something in every tick has a filter
 }
 
@@ -209,6 +210,9 @@ func (a *chaosGame) join() {
 		}
 		return nil
 	}, WithCoding(coding))
+	if c.interval > 0 {
+		e.peer.SetSendInterval(c.interval)
+	}
 	if m := len(a.ends); c.views {
 		if e.peer.SetSendInterval(pick(e.rng, 1, 1, 2, 3, 8, 9)); e.peer.acked.Interval == 1 || m%2 == 0 || c.wild != nil {
 			e.peer.SetInterest(Interest{Keep: m%2 == 0, Visible: func(e ecs.Entity) bool { return (int(e.ID())+a.now/64)%7 != m }})

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -33,6 +34,13 @@ func TestSettledTicksAreTrue(t *testing.T) {
 	for i := range uint64(roundsOf(200, 40, 20)) {
 		play(wildChaosConfig(seed+i), true, 20, 150, 2)
 		play(randomChaosConfig(seed+i), false, 20, 150, 2)
+	}
+	for i := range uint64(roundsOf(100, 20, 10)) {
+		c := wildChaosConfig(seed + i)
+		r := rand.New(rand.NewPCG(seed+i, 80))
+		c.interval, c.loss, c.toggles, c.wild.restless = pick(r, 1, 2, 3, 3, 5, 8), pick(r, 0.05, 0.2, 0.4), false, false
+		c.delay = min(c.delay, 12)
+		play(c, true, 20, 300, 2)
 	}
 	for i := range uint64(roundsOf(30, 6, 1)) {
 		play(wildChaosConfig(seed+i), true, 130, 300, 4)

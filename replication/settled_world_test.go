@@ -174,7 +174,15 @@ func (o *settledOracle) since(p *Peer, c *Client) string {
 			if rested.Before(before.Tick) {
 				return fmt.Sprintf("slot %d: the state of tick %d rested up to %d", slot, before.Tick, rested)
 			}
-			if seen, ok := o.seen[p][uint32(rested)]; ok && seen.slots.Has(int(slot)) {
+			seen, ok := o.seen[p][uint32(rested)]
+			if !ok {
+				return fmt.Sprintf("slot %d rested up to tick %d, in which the peer was sent nothing", slot, rested)
+			}
+			if int(slot) >= 64*len(seen.slots) || !seen.slots.Has(int(slot)) {
+				if !seen.keep {
+					return fmt.Sprintf("slot %d rested up to tick %d, in which it was out of view", slot, rested)
+				}
+			} else {
 				if msg := o.differs(int(slot), rested, before); msg != "" {
 					return fmt.Sprintf("since %d of tick %d: %s", next.Since, next.Tick, msg)
 				}
