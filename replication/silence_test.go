@@ -320,7 +320,7 @@ func TestAWorldAtRestIsNotSilent(t *testing.T) {
 		x.server.Replicate()
 		c.step(t)
 	}
-	for range 300 {
+	for n := 0; n < 300 || c.peer.acked.Silence.Waiting; n++ {
 		tick()
 	}
 	for i := range ticksOf(300, 100) {
