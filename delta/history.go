@@ -115,11 +115,20 @@ func (h *History) Row(slot int) []uint32 {
 // began. The row is meaningful if it is [Present]; it belongs to the history and is
 // valid until any slot changes.
 func (h *History) At(slot int, t Tick) ([]uint32, Found) {
-	if h.knows(slot) == nil {
+	v, ok := h.Find(slot)
+	if !ok {
 		return nil, Absent
 	}
-	v := h.Versions(slot)
 	return v.At(t)
+}
+
+// Find is Versions for any slot. It returns false if the slot has never had the component in this
+// incarnation.
+func (h *History) Find(slot int) (v Versions, ok bool) {
+	if h.knows(slot) == nil {
+		return v, false
+	}
+	return h.Versions(slot), true
 }
 
 // Versions has the versions of one slot's row. They belong to the history and are valid

@@ -181,18 +181,22 @@ func (v *View) value(k *kept, slot int, p unsafe.Pointer) bool {
 // rows returns the rows of a component between which the client blended, the second one nil if there was only one, or
 // both nil.
 func (v *View) rows(k *kept, slot int, r *ackstate.Around) (first, second []uint32) {
+	versions, ok := k.past.Find(slot)
+	if !ok {
+		return nil, nil
+	}
 	if r.Before {
-		first = v.row(k, slot, r.From)
+		first = v.row(&versions, r.From)
 	}
 	if r.After {
-		second = v.row(k, slot, r.To)
+		second = v.row(&versions, r.To)
 	}
 	for first == nil && second == nil && r.After { // the component came later than the entity
 		if *r = v.acked.Around(slot, v.history.in.Snap.Slots.Info[slot].Born, r.To); r.After && r.To.After(v.newest) {
 			return nil, nil
 		}
 		if r.After {
-			second = v.row(k, slot, r.To)
+			second = v.row(&versions, r.To)
 		}
 	}
 	if first == nil {
@@ -201,12 +205,12 @@ func (v *View) rows(k *kept, slot int, r *ackstate.Around) (first, second []uint
 	return first, second
 }
 
-// row returns the row that a slot had at a tick, or nil if it had none. If that is too long ago to be known, it was
-// probably that of the oldest tick for which all rows are known.
-func (v *View) row(k *kept, slot int, at delta.Tick) []uint32 {
-	row, found := k.past.At(slot, at)
+// row returns the row of a slot at a tick, or nil if it had none. If that is too long ago to be known, it was probably
+// that of the oldest tick for which all rows are known.
+func (v *View) row(versions *delta.Versions, at delta.Tick) []uint32 {
+	row, found := versions.At(at)
 	if found == delta.Forgotten {
-		row, found = k.past.At(slot, v.history.in.Snap.Tick-delta.Tick(v.history.in.Opts.Window))
+		row, found = versions.At(v.history.in.Snap.Tick - delta.Tick(v.history.in.Opts.Window))
 	}
 	if found != delta.Present {
 		return nil

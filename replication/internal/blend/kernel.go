@@ -39,9 +39,10 @@ type FieldMode struct {
 type Kernel struct {
 	comp *schema.Component
 
-	singles []uintptr // offsets of float32 fields that move linearly
-	doubles []uintptr // the same of float64
-	others  []part    // all other fields
+	singles []uintptr        // offsets of float32 fields that move linearly
+	doubles []uintptr        // the same of float64
+	others  []part           // all other fields
+	fixed   []*schema.Column // all columns, if they are float32 fields in fixed steps that move linearly; or none
 	second  unsafe.Pointer
 }
 
@@ -82,6 +83,7 @@ func New(c *schema.Component, modes ...FieldMode) (*Kernel, error) {
 	for _, in := range c.StandIns {
 		k.others = append(k.others, part{offset: in.Offset, typ: in.Conversion.Source(), mix: copyValue})
 	}
+	k.fixed = k.allFixed()
 	for i, m := range modes {
 		if !used[i] {
 			return nil, fmt.Errorf("%s has no field %q that is replicated by a tag: use its path, without indices",
@@ -89,6 +91,21 @@ func New(c *schema.Component, modes ...FieldMode) (*Kernel, error) {
 		}
 	}
 	return k, nil
+}
+
+// allFixed returns all columns if they are float32 fields in fixed steps that move linearly, or none.
+func (k *Kernel) allFixed() (columns []*schema.Column) {
+	if len(k.singles) != len(k.comp.Columns) || len(k.others) > 0 {
+		return nil
+	}
+	for i := range k.comp.Columns {
+		c := &k.comp.Columns[i]
+		if !c.Codec.IsFixed() {
+			return nil
+		}
+		columns = append(columns, c)
+	}
+	return columns
 }
 
 var index = regexp.MustCompile(`\[\d+\]`)
@@ -209,10 +226,19 @@ func (k *Kernel) Mix(dst, from, second unsafe.Pointer, f float32) {
 // Blend stores at p the value a fraction f of the way from row a to row b. It leaves references and fields that are not
 // replicated alone. b may be nil if f is 0.
 func (k *Kernel) Blend(p unsafe.Pointer, a, b []uint32, f float32) {
-	k.comp.Write(p, a)
 	if f == 0 {
+		k.comp.Write(p, a)
 		return
 	}
+	for _, c := range k.fixed { // does what the rest does, with less effort
+		from, _ := c.Codec.Fixed.Decode32(c.Code(a))
+		second, _ := c.Codec.Fixed.Decode32(c.Code(b))
+		*(*float32)(unsafe.Add(p, c.Offset())) = from + float32((second-from)*f)
+	}
+	if len(k.fixed) > 0 {
+		return
+	}
+	k.comp.Write(p, a)
 	k.comp.Write(k.second, b)
 	k.Prepare(p, k.second)
 	k.Mix(p, p, k.second, f)
