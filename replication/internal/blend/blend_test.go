@@ -122,6 +122,25 @@ func TestNumbersMoveLinearly(t *testing.T) {
 	require.Equal(t, a.Tag, v.Tag)
 }
 
+// TestFixedFieldsAloneMoveAlike: the way of Blend for components of nothing else computes what Mix does.
+func TestFixedFieldsAloneMoveAlike(t *testing.T) {
+	type place struct {
+		X float32 `repl:"range=-1000:1000,step=0.01"`
+		Y float32 `repl:"range=0:1,step=0.1"`
+		Z float32 `repl:"range=-1e9:1e9,step=100"`
+	}
+	k := newKernel(t, componentOf[place](t))
+	require.Len(t, k.fixed, 3)
+	rng := rand.New(rand.NewPCG(1, 2))
+	random := func() place {
+		return place{2000*rng.Float32() - 1000, rng.Float32(), 2e9*rng.Float32() - 1e9}
+	}
+	for range 2000 {
+		blended(t, k, random(), random(), 1.5*rng.Float32())
+	}
+	require.Empty(t, newKernel(t, componentOf[mixed](t)).fixed)
+}
+
 func TestAnglesAndWrapsGoTheShorterWay(t *testing.T) {
 	k, a, b, v := between(t)
 	require.InDelta(t, math.Pi, math.Abs(float64(v.Angle)), 1e-3)
