@@ -7,7 +7,9 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/arche-replicate/arche-replicate/replication"
 )
@@ -27,7 +29,39 @@ type config struct {
 	ticks   int // 0: all
 	advice  bool
 
+	render string // file; empty: no picture
+	scene
+
 	retags retags // tags that replace the trace's, for advice
+}
+
+// scene holds the flags of -render.
+type scene struct {
+	entity       uint64
+	entityChosen bool
+	fps          float64 // frames per second
+	from         time.Duration
+	fromChosen   bool
+	span         time.Duration
+}
+
+// flags adds the flags of -render.
+func (s *scene) flags(set *flag.FlagSet) {
+	set.Func("entity", "`number` of the entity that -render draws (default: the one that goes the longest way)",
+		func(text string) (err error) {
+			s.entity, err = strconv.ParseUint(text, 10, 64)
+			s.entityChosen = true
+			return err
+		})
+	set.Float64Var(&s.fps, "fps", 144, "`frames` per second of -render")
+	set.Func("from", "`time` of the trace at which the picture of -render begins, such as 12.5s "+
+		"(default: where the entity goes the longest way)",
+		func(text string) (err error) {
+			s.from, err = time.ParseDuration(text)
+			s.fromChosen = true
+			return err
+		})
+	set.DurationVar(&s.span, "span", 2*time.Second, "`time` that the picture of -render shows")
 }
 
 // name returns the trace's name for texts.
@@ -78,6 +112,9 @@ func (c *config) flags() *flag.FlagSet {
 	set.IntVar(&c.ticks, "ticks", 0, "replay the first `ticks` of the trace only; 0 is all")
 	set.BoolVar(&c.advice, "advice", false,
 		"measure what half and twice the step of each field would cost, by replaying the trace with it")
+	set.StringVar(&c.render, "render", "",
+		"draw an SVG `file`: the path of an entity as it was, and as a client shows it")
+	c.scene.flags(set)
 	set.BoolVar(&c.json, "json", false, "print one JSON object instead of a table")
 	return set
 }
@@ -141,6 +178,31 @@ func (c *config) check() error {
 			return fmt.Errorf("-%s is %v, but must be a share from 0 to 1; 0.05 is 5 %%", f.name, f.value)
 		}
 	}
+	return c.checkScene()
+}
+
+// Limits of the flags of -render.
+const (
+	minFPS, maxFPS   = 1, 1000
+	minSpan, maxSpan = 100 * time.Millisecond, time.Minute
+)
+
+// checkScene returns an error for the first flag of -render that is out of its range.
+func (c *config) checkScene() error {
+	switch {
+	case c.render == "":
+		return nil
+	case c.advice, c.json:
+		return errors.New("-render draws a picture: leave out -advice and -json")
+	case c.peers != 1:
+		return fmt.Errorf("-render has one client, not %d", c.peers)
+	case !(c.fps >= minFPS && c.fps <= maxFPS):
+		return fmt.Errorf("-fps is %v, but must be %d to %d frames per second", c.fps, minFPS, maxFPS)
+	case c.span < minSpan || c.span > maxSpan:
+		return fmt.Errorf("-span is %v, but must be %v to %v", c.span, minSpan, maxSpan)
+	case c.from < 0:
+		return fmt.Errorf("-from is %v, but must not be negative", c.from)
+	}
 	return nil
 }
 
@@ -172,6 +234,13 @@ precision or bits: with half and with twice the step, everything else unchanged.
 So many replays take time; -ticks 500 plays the beginning only.
 
     go run ./examples/trace -in match.csv -advice
+
+With -render the trace is replayed for a client that draws 144 frames per second
+with package playout, and FILE.svg shows what came of it: where an entity truly
+was, where the newest state had it, and where play-out showed it, and how far
+both were from the truth. Without -entity it is the one that moves most.
+
+    go run ./examples/trace -render path.svg -loss 0.1 -reorder 0.1 match.csv
 
 Exit status: 0 if all is well, 1 if a client ever showed a wrong state or the
 worlds were not equal at the end, 2 if a flag or the trace is not valid.

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/arche-replicate/arche-replicate/replication"
 )
 
 // header describes the rows of a trace.
@@ -23,7 +25,8 @@ type component struct {
 	name       string
 	fields     []field
 	first, end int
-	typ        reflect.Type // a struct, once the types are known
+	typ        reflect.Type                  // a struct, once the types are known
+	options    []replication.ComponentOption // instead of tags
 }
 
 // field is a field of a component. It takes one column or, as an array, one per element.

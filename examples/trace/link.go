@@ -22,16 +22,17 @@ func split(rtt int) (down, up int) {
 // heldBack is the longest delay by -reorder, in ticks.
 const heldBack = 8
 
-// weather sets a link to what the flags select, or, healed, to the same latency without faults.
-func (c *config) weather(link *netsim.Link, healed bool) {
+// weather sets a link to what the flags select, or, healed, to the same latency without faults. The link is stepped so
+// many times per tick.
+func (c *config) weather(link *netsim.Link, healed bool, steps int) {
 	var cfg netsim.Config
 	if !healed {
-		cfg = netsim.Config{Loss: c.loss, Duplicate: c.dup, Reorder: c.reorder, ReorderBy: heldBack}
+		cfg = netsim.Config{Loss: c.loss, Duplicate: c.dup, Reorder: c.reorder, ReorderBy: heldBack * steps}
 	}
 	down, up := split(c.rtt)
-	cfg.Latency = float64(down)
+	cfg.Latency = float64(down * steps)
 	link.Down.SetConfig(cfg)
-	cfg.Latency = float64(up)
+	cfg.Latency = float64(up * steps)
 	link.Up.SetConfig(cfg)
 }
 

@@ -37,6 +37,9 @@ func command(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer func() { _ = file.Close() }() // it was only read
 
 	bar := newProgressBar(stderr)
+	if cfg.render != "" {
+		return render(cfg, file, bar, stdout, stderr)
+	}
 	var r report
 	if cfg.advice {
 		r, err = advise(cfg, file, bar)

@@ -106,7 +106,7 @@ func TestHelpTeachesByAnExampleThatWorks(t *testing.T) {
 	code, stdout, stderr := invoke(t, "", "-h")
 	require.Equal(t, exitOK, code)
 	require.Empty(t, stderr)
-	for _, name := range []string{"-in", "-coding", "-rtt", "-loss", "-dup", "-reorder", "-seed", "-peers", "-mtu", "-json"} {
+	for _, name := range []string{"-in", "-coding", "-rtt", "-loss", "-dup", "-reorder", "-seed", "-peers", "-mtu", "-json", "-render", "-entity", "-fps", "-from", "-span"} {
 		require.Contains(t, stdout, "\n  "+name, "the flag is not explained")
 	}
 	_, example, ok := strings.Cut(stdout, "    # rate")

@@ -53,6 +53,11 @@ func newReplay(cfg config, src io.Reader) (*replay, error) {
 		return nil, err
 	}
 	trace.retag(cfg.retags)
+	return newReplayOf(cfg, trace)
+}
+
+// newReplayOf connects the clients and is ready for the first row.
+func newReplayOf(cfg config, trace *reader, options ...replication.ServerOption) (*replay, error) {
 	schema, err := buildSchema(trace.components)
 	if err != nil {
 		return nil, trace.faultAt(trace.typesLine, err)
@@ -64,10 +69,10 @@ func newReplay(cfg config, src io.Reader) (*replay, error) {
 		oracle: newOracle(schema, cfg.peers),
 		rounds: make([]uint64, cfg.peers),
 	}
-	p.server = replication.NewServer(&p.stage.world, schema,
+	p.server = replication.NewServer(&p.stage.world, schema, append(options,
 		replication.WithMTU(cfg.mtu),
 		replication.WithSeed(cfg.seed),
-		replication.WithWindow(window(cfg.rtt)))
+		replication.WithWindow(window(cfg.rtt)))...)
 	for i := range cfg.peers {
 		p.mirrors = append(p.mirrors, newMirror(i, cfg.seed, cfg.peerCoding(), p.server, schema, trace.components,
 			&p.faults))
@@ -76,7 +81,7 @@ func newReplay(cfg config, src io.Reader) (*replay, error) {
 		return nil, err
 	}
 	for _, m := range p.mirrors {
-		cfg.weather(m.link, false)
+		cfg.weather(m.link, false, 1)
 	}
 	return p, nil
 }
@@ -166,7 +171,7 @@ func (c *config) healingTicks() int64 { return 600 + 20*int64(c.rtt) }
 // everything in flight arrives. It reports whether they did.
 func (p *replay) heal(now int64) (bool, error) {
 	for _, m := range p.mirrors {
-		p.cfg.weather(m.link, true)
+		p.cfg.weather(m.link, true, 1)
 	}
 	settled := int64(p.cfg.rtt) + heldBack + 1
 	equalFor := int64(0)

@@ -32,7 +32,7 @@ func buildSchema(components []component) (*replication.Schema, error) {
 				return nil, blame(f.columnName(c.name), "%v", err)
 			}
 		}
-		if err := register(schema, c.name, c.typ); err != nil {
+		if err := register(schema, c.name, c.typ, c.options...); err != nil {
 			return nil, blame(c.fields[0].columnName(c.name), "%v", err)
 		}
 	}
@@ -41,13 +41,15 @@ func buildSchema(components []component) (*replication.Schema, error) {
 
 // register returns the library's panic on misuse as an error: here the types come from a file, so
 // it is not a mistake of the program.
-func register(schema *replication.Schema, name string, typ reflect.Type) (err error) {
+func register(
+	schema *replication.Schema, name string, typ reflect.Type, options ...replication.ComponentOption,
+) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%s", strings.TrimPrefix(fmt.Sprint(p), "replication: "))
 		}
 	}()
-	replication.RegisterType(schema, typ, replication.Name(name))
+	replication.RegisterType(schema, typ, append(options, replication.Name(name))...)
 	return nil
 }
 

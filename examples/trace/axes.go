@@ -1,0 +1,194 @@
+package main
+
+import (
+	"errors"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+)
+
+// axes are the columns of a trace that are an entity's position.
+type axes struct {
+	names   []string                    // two or three, such as Position.X
+	columns []int                       // by axis
+	scalar  reflect.Type                // of all axes: float32 or float64
+	tags    []string                    // by axis
+	options [][]replication.FieldOption // by axis: the tags, as options
+	from    int                         // the component
+	fields  map[int]bool                // of the component, by index: those that have become axes
+	index   int                         // of the component that has the axes alone, after carve
+	cells   []reflect.Value             // by axis: the latest row's value, after carve
+}
+
+// place is the component of the axes. Package playout needs a type that is known at compile time. With two axes, Z is
+// not replicated.
+type place[F float32 | float64] struct{ X, Y, Z F }
+
+// positionNames match the names of components that are likely to be positions.
+var positionNames = regexp.MustCompile(`(?i)pos|place|location|transform|body|coord`)
+
+var errNoPosition = errors.New("nothing in it looks like a position: -render needs a component with float fields " +
+	"X and Y, and possibly Z, or with an array of two or three floats")
+
+// findAxes returns the position of the first component that has one, preferably of one with a telling name.
+func findAxes(components []component) (*axes, error) {
+	var found *axes
+	for i := range components {
+		a := axesOf(&components[i])
+		if a == nil {
+			continue
+		}
+		a.from = i
+		if positionNames.MatchString(components[i].name) {
+			return a, nil
+		}
+		if found == nil {
+			found = a
+		}
+	}
+	if found == nil {
+		return nil, errNoPosition
+	}
+	return found, nil
+}
+
+// axesOf returns the position in a component, or nil.
+func axesOf(c *component) *axes {
+	a := &axes{fields: map[int]bool{}}
+	for _, name := range []string{"X", "Y", "Z"} {
+		if i := slices.IndexFunc(c.fields, func(f field) bool { return f.name == name }); i >= 0 {
+			a.add(c, i)
+		}
+	}
+	for i := range c.fields {
+		if f := &c.fields[i]; len(a.names) == 0 && f.array && (f.length == 2 || f.length == 3) {
+			a.add(c, i)
+		}
+	}
+	if len(a.names) < 2 {
+		return nil
+	}
+	return a
+}
+
+// add makes a field an axis, or several if it is an array, unless it is not a float or of another type than the axes so
+// far, or moves in circles.
+func (a *axes) add(c *component, number int) {
+	f := &c.fields[number]
+	options, linear := fieldOptions(f.tag)
+	if !f.float() || !linear || a.scalar != nil && a.scalar != f.scalar() {
+		return
+	}
+	a.scalar, a.fields[number] = f.scalar(), true
+	for k := range f.length {
+		name := f.fullName(c.name)
+		if f.array {
+			name += "[" + strconv.Itoa(k) + "]"
+		}
+		a.names, a.columns = append(a.names, name), append(a.columns, f.column+k)
+		a.tags, a.options = append(a.tags, f.tag), append(a.options, options)
+	}
+}
+
+// fieldOptions returns a float's tag as options. ok is false if the values of the field are not on a line.
+func fieldOptions(tag string) (options []replication.FieldOption, ok bool) {
+	if tag == "" {
+		return nil, true
+	}
+	words := map[string]func() replication.FieldOption{
+		"half": replication.Half, "raw": replication.Raw, "jump": replication.Jump,
+		"linear": replication.Linear, "counter": replication.Counter,
+	}
+	numbers := map[string]func(float64) replication.FieldOption{
+		"step": replication.Step, "precision": replication.Precision,
+	}
+	for item := range strings.SplitSeq(tag, ",") {
+		key, value, _ := strings.Cut(item, "=")
+		low, high, isRange := strings.Cut(value, ":")
+		switch {
+		case words[item] != nil:
+			options = append(options, words[item]())
+		case numbers[key] != nil:
+			v, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return nil, false
+			}
+			options = append(options, numbers[key](v))
+		case key == "range" && isRange:
+			from, err1 := strconv.ParseFloat(low, 64)
+			to, err2 := strconv.ParseFloat(high, 64)
+			if err1 != nil || err2 != nil {
+				return nil, false
+			}
+			options = append(options, replication.Range(from, to))
+		default:
+			return nil, false
+		}
+	}
+	return options, true
+}
+
+// carve reads the following rows as if the trace had its position in a component of its own, of type place. Codes are
+// the same as before.
+func (r *reader) carve() (*axes, error) {
+	a, err := findAxes(r.components)
+	if err != nil {
+		return nil, r.faultAt(r.typesLine, err)
+	}
+	r.components = slices.Clone(r.components)
+	from := &r.components[a.from]
+	own, rest := *from, []field(nil)
+	for i, f := range from.fields {
+		if !a.fields[i] {
+			rest = append(rest, f)
+		}
+	}
+	own.fields, own.options = a.placeFields()
+	if own.typ = reflect.TypeFor[place[float32]](); a.scalar.Kind() == reflect.Float64 {
+		own.typ = reflect.TypeFor[place[float64]]()
+	}
+	if len(rest) == 0 {
+		*from, a.index = own, a.from
+	} else {
+		from.fields, from.typ = rest, structOf(from.name, rest)
+		for taken := true; taken; {
+			own.name += "Place"
+			taken = slices.ContainsFunc(r.components, func(c component) bool { return c.name == own.name })
+		}
+		a.index = len(r.components)
+		r.components = append(r.components, own)
+	}
+	r.makeRow()
+	for _, column := range a.columns {
+		a.cells = append(a.cells, r.cells[column])
+	}
+	return a, nil
+}
+
+// placeFields returns the fields of the component of type place, and the options that register it.
+func (a *axes) placeFields() (fields []field, options []replication.ComponentOption) {
+	for i, name := range []string{"X", "Y", "Z"} {
+		if i >= len(a.columns) {
+			options = append(options, replication.Field(name, replication.Skip()))
+			continue
+		}
+		fields = append(fields, field{name: name, column: a.columns[i], length: 1, typ: a.scalar, tag: a.tags[i]})
+		options = append(options, replication.Field(name, a.options[i]...))
+	}
+	return fields, options
+}
+
+// position returns the position in the latest row. ok is false if the entity has none.
+func (a *axes) position(r *reader) (at vector, ok bool) {
+	if !r.has[a.index] {
+		return at, false
+	}
+	for i, cell := range a.cells {
+		at[i] = cell.Float()
+	}
+	return at, true
+}
