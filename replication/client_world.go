@@ -33,28 +33,30 @@ func (c *Client) Entities() iter.Seq2[NetID, ecs.Entity] {
 	}
 }
 
-// StateTick returns the server's tick of the state that a mirrored entity shows.
+// StateTick returns the server tick of the state that a mirrored entity shows after [Client.Apply]. ok is false if e is
+// not mirrored.
 func (c *Client) StateTick(e ecs.Entity) (tick uint32, ok bool) {
 	c.mustExist()
 	return c.apply.View.Tick(e)
 }
 
-// Settled returns the newest tick as of which the client has received everything that it may see: what it
-// holds for that tick is what the server had, and entities of which nothing came were as they are. After
-// the next [Client.Apply] its world has all of that, and may have newer states too. The tick never goes
-// back within a session. It is not known (false) until the server's first packets have come.
+// Settled returns the newest tick as of which the client has received everything that it may see. An entity
+// without a newer state was at that tick as the client has it. After the next [Client.Apply] the world shows
+// all of that, and newer states where they have arrived. The tick never goes back within a session. ok is
+// false until the server's first packets have arrived.
 //
-// Without loss, it is about two send intervals and the way from the server behind [Client.ServerTick]. What
-// is lost holds it up until it was sent again, and so does what the budget leaves unsent. It costs nothing on
-// the wire.
+// Without loss, it is about two send intervals and the latency behind [Client.ServerTick]. It stands still while
+// the content of a lost packet has not been sent again, and while the budget leaves something unsent. It costs
+// no bytes.
 func (c *Client) Settled() (tick uint32, ok bool) {
 	c.mustExist()
 	return uint32(c.recv.Settled.Tick), c.recv.Settled.Known
 }
 
-// RestedUntil returns the newest tick up to which a mirrored entity is known to have stayed as it is shown:
-// [Client.Settled], unless a newer state has come or the state is newer itself; [Client.StateTick] is when it
-// became so. Components under a condition such as [OwnerOnly] are not considered.
+// RestedUntil returns the newest tick up to which a mirrored entity is known to have stayed in the state that it
+// shows, beginning with [Client.StateTick]. That is [Client.Settled], unless the state is newer, or a newer one
+// has arrived that Apply has not shown yet. Components under a condition such as [OwnerOnly] do not count. ok is
+// false if e is not mirrored.
 func (c *Client) RestedUntil(e ecs.Entity) (tick uint32, ok bool) {
 	c.mustExist()
 	return c.apply.View.RestedUntil(e)

@@ -29,6 +29,7 @@
 //	// The client.
 //	client := replication.NewClient(&clientWorld, schema, func(packet []byte) error { return conn.Send(packet) })
 //	for { // every frame
+//		client.Advance(dt)     // the time since the last frame
 //		client.Receive(packet) // what came from the server
 //		_ = client.Apply()     // the world changes here, and in Close
 //	}
@@ -49,8 +50,9 @@
 //     [OnRemove]; entities that the game spawned ahead of the server: [Expect].
 //   - Messages: [RegisterMessage]; from the server [SendToClient], [SendToAll] and [SendToViewers],
 //     which [OnServerMessage] takes; from clients [SendToServer], which [OnClientMessage] takes.
-//   - Inputs and time: [RegisterInput], [SetInput] at the client, [Input] at the server, [Client.InputTick],
-//     [Client.ServerTick].
+//   - Inputs and time: [WithTickRate], [Client.Advance], [Client.ServerTick]; [RegisterInput], [SetInput] at the
+//     client, [Input] at the server, [Client.InputTick].
+//   - Smooth motion at any frame rate: package playout.
 //   - Clients that come and go: [Server.OnConnect], [Server.OnDisconnect], [Server.Peers],
 //     [Peer.SetData], [Peer.Disconnect], [Client.Status], [Client.Reconnect], [WithTimeout]; who
 //     may join: [Server.OnJoin], [WithJoinData].

@@ -15,13 +15,13 @@ import (
 var ErrInputSet = errors.New("replication: the tick has its input already: inputs are set once for a tick, " +
 	"in their order")
 
-// SetInput gives the command of a client for a tick of the server, and sends it with the next [Client.Apply], and again
-// until the server has it. Ticks go up; those left out have no input. Use [Client.InputTick] to choose the tick.
+// SetInput sets the client's command for a server tick. The next [Client.Apply] sends it, and later ones repeat it
+// until the server has it. Set inputs in the order of their ticks, see [Client.InputTick]; a tick that is left out has
+// none.
 //
-// The errors are [ErrNotConnected], one that wraps [ErrMessageTooLarge] if the input takes more
-// than 64 bytes or a text is longer than its max, and [ErrInputSet] for a tick that is not after
-// the last one: [Client.InputTick] stands still between two ticks, and while the input delay shrinks.
-// Only a step back of 64 ticks or more is taken for a new start.
+// The errors are [ErrNotConnected] without a session, one that wraps [ErrMessageTooLarge] if the input takes more than
+// 64 bytes or a text is longer than its max, and [ErrInputSet] if tick is not after the last one that was set. A step
+// back of 64 ticks or more is not an error but a new start.
 //
 // Panics if T is not the input type of the schema.
 func SetInput[T any](c *Client, tick uint32, input T) error {

@@ -9,28 +9,31 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Interpolate makes p show the component as of its time, in place: after [Playout.Advance], it is between two states
-// of the server's. Every field goes its way by its codec: numbers linearly, angles and integers with the tag wrap the
-// shorter way round, quaternions and unit vectors by the shortest rotation. What has no between, such as bools, enums
-// and texts, changes at the time of the next state. References to entities, and fields that are not replicated, are
-// left alone: references are those of the newest state.
+// Interpolate makes [Playout.Advance] overwrite the component T of all mirrored entities with its value at
+// [Playout.Time]. A field's codec determines how it moves between two states: floats, and integers with the tag linear,
+// move linearly; angles, and integers with the tag wrap, the shorter way round; quaternions and unit vectors by the
+// shortest rotation. Everything else, such as other integers, bools, enums and texts, changes at the time of the next
+// state. References to entities stay those of the newest state. Fields that are not replicated are left alone.
 //
-// Systems that need the newest state use [InterpolateInto]. [replication.Client.Verify] leaves the component out.
+// If systems need the newest state, use [InterpolateInto]. [replication.Client.Verify] skips the component. A component
+// with [replication.Every] does not move smoothly: use [replication.Peer.SetSendInterval] instead.
 //
-// Panics if the component is not registered, or is interpolated already, or an option does not suit it.
+// Panics if T is not registered as a component in the schema or is interpolated already, or if an option does not suit
+// it.
 func Interpolate[T any](p *Playout, opts ...ComponentOption) {
 	c := newValues[T](p, "Interpolate", opts)
 	add(p, c, "Interpolate")
 	p.inside.Apply.View.Replaced.Add(c.number)
 }
 
-// InterpolateInto is [Interpolate] for a world whose systems need the newest state: T stays what Apply made it, and the
-// component To gets the interpolated values. To is another type with the same fields:
+// InterpolateInto is [Interpolate] for a world whose systems need the newest state: T stays as
+// [replication.Client.Apply] wrote it, and the component To gets the interpolated values. To is another type with the
+// same fields:
 //
 //	type Drawn Position
 //	playout.InterpolateInto[Position, Drawn](p)
 //
-// All mirrored entities with a T get a To in Advance, and lose it with their T.
+// [Playout.Advance] adds a To to each mirrored entity that has a T, and removes it when the T is gone.
 //
 // Panics as [Interpolate] does, and if the fields differ, or To is registered in the schema.
 func InterpolateInto[T, To any](p *Playout, opts ...ComponentOption) {
@@ -50,12 +53,14 @@ func InterpolateInto[T, To any](p *Playout, opts ...ComponentOption) {
 	p.twins = append(p.twins, newTwin(p, p.inside.Apply.View.Components[c.number], c.to, c))
 }
 
-// Custom makes [Playout.Advance] call a function for every mirrored entity with the component: with the values of the
-// two states around the present time, and the fraction of the way between them that has passed, 0 to 1, or more if
-// [Extrapolate] is set. Where there is only one state, both pointers are the same.
+// Custom makes [Playout.Advance] call fn for every mirrored entity that has the component T. a and b are its values in
+// the states before and after [Playout.Time], and f is the fraction of the time between them that has passed: 0 to 1,
+// or more than 1 with [Extrapolate]. If there is nothing to interpolate, a and b are the same pointer and f is 0.
 //
-// The function may write to components, but not add or remove any, nor entities. It must not keep the pointers, nor
+// fn may write to components, but must not add or remove components or entities. It must neither keep a and b nor
 // change what they point to.
+//
+// Panics if T is not registered in the schema, or if fn is nil.
 func Custom[T any](p *Playout, fn func(e ecs.Entity, a, b *T, f float32)) {
 	if fn == nil {
 		panic("playout: Custom needs a function")
@@ -65,11 +70,11 @@ func Custom[T any](p *Playout, fn func(e ecs.Entity, a, b *T, f float32)) {
 	add(p, c, "Custom")
 }
 
-// Cut makes a change of the component, or of its fields with the given paths, a discontinuity: an entity is not
-// interpolated between two states that differ in it, in no component. Let the server count teleports, respawns and the
-// like in it. Paths are those of [replication.Field].
+// Cut makes a change of the component T a discontinuity: between two states in which T differs, no component of the
+// entity is interpolated; it stays at the first state until the time of the second. With fields, only these count.
+// Let the server count teleports, respawns and the like in T. Paths are those of [replication.Field].
 //
-// Panics if the component is not registered, or has a condition such as [replication.OwnerOnly], or lacks a field.
+// Panics if T is not registered in the schema, has a condition such as [replication.OwnerOnly], or lacks a field.
 func Cut[T any](p *Playout, fields ...string) {
 	number, comp := component[T](p, "Cut")
 	if comp.Class != 0 {

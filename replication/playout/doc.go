@@ -1,18 +1,18 @@
-// Package playout shows a client's world as it was a short while ago, so that it moves smoothly however the states of
-// it came: at most one in a tick of the server, late, in bursts, or not at all.
+// Package playout interpolates: it shows a client's world as it was a short while ago, so that entities move smoothly
+// at any frame rate, although states arrive at most once per server tick, late, in bursts, or not at all.
 //
 //	p := playout.New(client)           // after replication.NewClient
 //	playout.Interpolate[Position](p)
 //
 //	for range frames {
 //		client.Advance(dt)         // the time since the last frame
-//		receive(client)
+//		receive(client)            // packets that have arrived
 //		err := client.Apply()
 //		p.Advance(dt)              // Position is now what it was at p.Time
 //		draw(world)
 //	}
 //
-// The states come from what the client holds anyway: nothing is recorded a second time. What is shown is as late as the
-// network makes necessary, which is measured all the time: the time between two states, how long packets take, and how
-// many get lost. See docs/interpolation.md.
+// It uses the states that the client holds anyway and stores none a second time. The delay is as long as the network
+// requires: play-out keeps measuring the time between two states, how long packets take, and how many are lost. See
+// docs/interpolation.md.
 package playout

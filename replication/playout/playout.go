@@ -15,8 +15,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A Playout shows the components of a client's world as they were a short while ago, when it is known what came before
-// and after. It belongs to the goroutine of its client.
+// A Playout shows the components of a client's world as they were a short while ago, at a time for which the states
+// before and after are known. It belongs to the goroutine of its client.
 type Playout struct {
 	client *replication.Client
 	inside *seam.Client
@@ -39,10 +39,11 @@ type Playout struct {
 	guesses     uint64     // frames in which it was done
 }
 
-// New returns a play-out for a client, which shows nothing before [Interpolate] or its like has named components. A
-// client can have one.
+// New returns a play-out for a client. It changes nothing until components are named with [Interpolate],
+// [InterpolateInto], [Hermite] or [Custom]. A client can have one play-out, for as long as the client lives; it keeps
+// working after [replication.Client.Reconnect].
 //
-// Panics if the client has one already.
+// Panics if the client has one already, or if an option is nil.
 func New(client *replication.Client, opts ...Option) *Playout {
 	for _, opt := range opts {
 		if opt == nil {
@@ -65,12 +66,12 @@ func New(client *replication.Client, opts ...Option) *Playout {
 	return p
 }
 
-// Advance shows the moment that is dt after the last one, more or less: if the network asks for another delay, time
-// goes a little slower or faster until it has that. Call it once per frame, after [replication.Client.Apply], with
-// the time since the last call, however long that was.
+// Advance moves [Playout.Time] on by dt and shows the world as of then. While the delay has to change, time passes a
+// little slower or faster than dt: see [Speed]. Call it once per frame, after [replication.Client.Apply], with the same
+// dt as [replication.Client.Advance]: the time since the last call, however long.
 //
-// It overwrites the components that [Interpolate] named, in all mirrored entities. Before the first state has come, it
-// leaves all as it is.
+// It writes the components named with [Interpolate] and the like in all mirrored entities. Before the first state of a
+// session has arrived, it changes nothing.
 //
 // Panics if dt is negative, if the world is locked, and in a hook.
 func (p *Playout) Advance(dt time.Duration) {
@@ -200,8 +201,9 @@ func (p *Playout) entitySlot(slot uint32) uint32 {
 	return slot
 }
 
-// Time returns the moment that is shown: a tick of the server, and the share of the time to the next tick that has
-// passed since. It never goes back within a session. ok is false before the first state of the session has come.
+// Time returns the moment shown: a server tick, and the fraction of the time to the next tick, from 0 up to but not
+// including 1, in steps of 1/64. It never goes back within a session. ok is false before the first state of the session
+// has arrived.
 func (p *Playout) Time() (tick uint32, fraction float32, ok bool) {
 	p.mustExist()
 	return uint32(p.at.Tick), float32(p.at.Part) / blend.Parts, p.clock.running

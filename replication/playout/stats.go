@@ -6,26 +6,29 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// Stats are the state and the counts of a play-out.
+// Stats are the present state and the counters of a play-out.
 type Stats struct {
-	// Delay is how far the time that is shown lies behind the state that the fastest packets would bring. What is shown
-	// is older than the server's present by this and the time that such packets take, half of
-	// [replication.Client.RoundTrip].
+	// Delay is how far the time shown is behind the newest state that would be here if all packets were as fast as the
+	// fastest ones. What is shown is older than the server's present by this and by the latency of those packets, about
+	// half of [replication.Client.RoundTrip]. It is 0 before the first state.
 	Delay time.Duration
-	// Speed is how fast time went in the last frame: 1 most of the time.
+	// Speed is how fast the time shown passed in the last frame, where 1 is real time. It is 1 most of the time, and 0
+	// before a state has arrived.
 	Speed float64
-	// Frames counts calls of Advance since the first state came.
+	// Frames counts calls of Advance after the first state arrived.
 	Frames uint64
-	// Starved counts frames that showed a time of which no state had come: moving entities stood still, or were
-	// extrapolated. Frames in which the server had nothing to send don't count, so it is only known afterwards.
+	// Starved counts frames that showed a time later than the newest state: moving entities stood still or were
+	// extrapolated. Frames in which the server had nothing to send do not count, so they are counted when the next state
+	// arrives.
 	Starved uint64
 	// Extrapolated counts frames in which an entity was extrapolated.
 	Extrapolated uint64
-	// Snaps counts jumps of time, forward, after it had come to lag by more than 0.4 seconds.
+	// Snaps counts corrections of more than 0.4 seconds that were made in one jump. Forward, the time shown jumps;
+	// backward, it stands still instead.
 	Snaps uint64
 }
 
-// Stats returns the state and the counts.
+// Stats returns the present state and the counters.
 func (p *Playout) Stats() Stats {
 	p.mustExist()
 	c := &p.clock
