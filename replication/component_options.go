@@ -12,10 +12,10 @@ func Name(name string) TypeOption {
 	return typeOption(func(o *schema.Options) { o.Name, o.Named = name, true })
 }
 
-// Every makes the server look at the component on every n-th tick only, in turns that
-// spread the entities over the ticks: what changes all the time is sent that often at
-// most. An entity that is new, or gets the component, is looked at at once, as is one that
-// enters or leaves a [Group]. So what is sent is at most n-1 ticks old.
+// Every makes the server capture the component on every n-th tick only, in turns that spread the entities over the
+// ticks. So a value that changes all the time is sent that often at most, and what is sent is at most n-1 ticks old.
+// The component is captured at once when its entity is new, gains it, or enters or leaves a [Group]. For motion that
+// clients interpolate, use [Peer.SetSendInterval] instead.
 //
 // Panics if n is not 1 to 60.
 func Every(n int) ComponentOption {

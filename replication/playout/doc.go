@@ -12,7 +12,7 @@
 //		draw(world)
 //	}
 //
-// It uses the states that the client holds anyway and stores none a second time. The delay is as long as the network
+// It uses the states that the client holds anyway and records none. The delay is as long as the network
 // requires: play-out keeps measuring the time between two states, how long packets take, and how many are lost. See
 // docs/interpolation.md.
 package playout
