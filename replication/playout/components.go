@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -85,7 +86,7 @@ func Cut[T any](p *Playout, fields ...string) {
 	found := map[string]bool{}
 	for i := range comp.Columns {
 		col := &comp.Columns[i]
-		path := col.Path
+		path := blend.Pattern(col.Path)
 		if at := slices.Index(fields, path); len(fields) == 0 || at >= 0 {
 			found[path] = true
 			for w := range col.Codec.Words() {

@@ -73,7 +73,7 @@ func New(c *schema.Component, modes ...FieldMode) (*Kernel, error) {
 			continue
 		}
 		mode := byCodec
-		if m := slices.IndexFunc(modes, func(m FieldMode) bool { return m.Path == pattern(col.Path) }); m >= 0 {
+		if m := slices.IndexFunc(modes, func(m FieldMode) bool { return m.Path == Pattern(col.Path) }); m >= 0 {
 			mode, used[m] = modes[m].Mode, true
 		}
 		if err := k.add(col, mode); err != nil {
@@ -110,8 +110,8 @@ func (k *Kernel) allFixed() (columns []*schema.Column) {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// pattern returns a path without its indices.
-func pattern(path string) string { return index.ReplaceAllString(path, "") }
+// Pattern returns the path of a column without its indices, as replication.Field names it.
+func Pattern(path string) string { return index.ReplaceAllString(path, "") }
 
 // add adds a column.
 func (k *Kernel) add(col *schema.Column, mode Mode) error {
