@@ -18,8 +18,8 @@ type Stats struct {
 	// Frames counts calls of Advance after the first state arrived.
 	Frames uint64
 	// Starved counts frames that showed a time later than the newest state: moving entities stood still or were
-	// extrapolated. Frames in which the server had nothing to send do not count, so they are counted when the next state
-	// arrives.
+	// extrapolated. They are counted when the next state arrives: only then is it known whether the server had
+	// nothing to send, and such frames do not count.
 	Starved uint64
 	// Extrapolated counts frames in which an entity was extrapolated.
 	Extrapolated uint64
