@@ -10,7 +10,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/playout"
 )
 
-// TestCutTakesPathsWithoutIndices: as Step, Linear and replication.Field do, the name of an array stands for all its elements.
+// TestCutTakesPathsWithoutIndices: as in Step, Linear and Field, the name of an array stands for all its elements.
 func TestCutTakesPathsWithoutIndices(t *testing.T) {
 	type wheels struct {
 		Mounted [2]uint8 `repl:"counter"`
