@@ -34,7 +34,7 @@ var positionNames = regexp.MustCompile(`(?i)pos|place|location|transform|body|co
 var errNoPosition = errors.New("nothing in it looks like a position: -render needs a component with float fields " +
 	"X and Y, and possibly Z, or with an array of two or three floats")
 
-// findAxes returns the position of the first component that has one, preferably of one with a telling name.
+// findAxes returns the position of the first component that has one, preferably of one named like a position.
 func findAxes(components []component) (*axes, error) {
 	var found *axes
 	for i := range components {

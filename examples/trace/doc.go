@@ -48,7 +48,7 @@
 // [chart]): its true path, the newest state that the client had, and what package playout made of
 // it. Each axis has a panel. The last panel shows how far both were from the truth: play-out at the
 // moment that it showed, the newest state at the moment at which a packet that was not held back
-// had left. Starved frames are counted over the whole trace. Package playout needs a component type
+// had left. Starved frames are counted over all of the trace. Package playout needs a component type
 // that is known at compile time, so the position becomes a component of its own if the trace has it
 // in one with other fields ([axes]).
 //

@@ -114,7 +114,7 @@ func behind(path, truth []dot, delay float64) float64 {
 	return sum / n
 }
 
-// The picture shows play-out on the true path, delayed by what the heading says, and the newest state not so.
+// The picture shows play-out on the true path, with the delay of the heading, and the newest state not so.
 func TestRenderShowsTheDelayedTruth(t *testing.T) {
 	d, stdout := draw(t, circle(10), "-rtt", "3", "-loss", "0.1", "-reorder", "0.1")
 	require.Contains(t, stdout, "entity 7:", "the one that moves most")
@@ -193,7 +193,7 @@ func TestRenderFindsPositions(t *testing.T) {
 	}
 }
 
-// What goes over the network is what the trace says.
+// The network carries what the trace has.
 func TestCarvedPositionKeepsTheSchema(t *testing.T) {
 	for _, types := range []string{
 		`"float32 range=-50:50,step=0.01","float32 range=-5:1e2,precision=0.25"`,
