@@ -33,20 +33,20 @@ func NewCurve(position, velocity *Kernel) (*Curve, error) {
 
 // Prepare turns the velocities at both ends of a way, in place, into what [Curve.Bend] needs. way is what
 // [Kernel.Prepare] has made of the second position. scale times a velocity is the distance that it covers in the time
-// of the way.
+// of the way. A velocity that is infinite or not a number bends nothing.
 func (c *Curve) Prepare(way, first, second unsafe.Pointer, scale float64) {
 	for _, b := range c.singles {
 		d := float64(*(*float32)(unsafe.Add(way, b.position)))
 		for _, v := range [2]unsafe.Pointer{first, second} {
 			p := (*float32)(unsafe.Add(v, b.velocity))
-			*p = float32(float64(float64(*p)*scale) - d)
+			*p = finite(float32(float64(float64(*p)*scale) - d))
 		}
 	}
 	for _, b := range c.doubles {
 		d := *(*float64)(unsafe.Add(way, b.position))
 		for _, v := range [2]unsafe.Pointer{first, second} {
 			p := (*float64)(unsafe.Add(v, b.velocity))
-			*p = float64(*p*scale) - d
+			*p = finite(float64(*p*scale) - d)
 		}
 	}
 }

@@ -12,8 +12,11 @@ type integer interface {
 	int8 | int16 | int32 | int64 | int | uint8 | uint16 | uint32 | uint64 | uint
 }
 
-// integerMix has the functions for one type.
-type integerMix struct{ linear, circle, round, flags mixFunc }
+// integerMix has the functions and the range of one type.
+type integerMix struct {
+	linear, circle, round, flags mixFunc
+	low, high                    uint64
+}
 
 // integers returns the functions for a kind, and false if that is no integer.
 func integers(kind reflect.Kind) (m integerMix, ok bool) {
@@ -43,21 +46,34 @@ func integers(kind reflect.Kind) (m integerMix, ok bool) {
 }
 
 func integersOf[T integer]() integerMix {
-	return integerMix{linear: mixLinear[T], circle: mixCircle[T], round: mixRound[T], flags: mixFlags[T]}
+	m := integerMix{linear: mixLinear[T], circle: mixCircle[T], round: mixRound[T], flags: mixFlags[T]}
+	all := ^T(0)
+	if m.high = uint64(all); all < 0 { // signed
+		m.high = 1<<(8*unsafe.Sizeof(all)-1) - 1
+		m.low = ^m.high
+	}
+	return m
 }
 
-// mixLinear rounds to the nearest integer.
-func mixLinear[T integer](_ *part, dst, from, second unsafe.Pointer, f float32) {
+// mixLinear rounds to the nearest integer. Beyond the second value, it stops at the end of the range.
+func mixLinear[T integer](p *part, dst, from, second unsafe.Pointer, f float32) {
 	a, b := *(*T)(from), *(*T)(second)
-	*(*T)(dst) = a + T(nearest(float64(b)-float64(a), f))
+	if b >= a {
+		*(*T)(dst) = a + T(min(share(uint64(b)-uint64(a), f), p.high-uint64(a)))
+	} else {
+		*(*T)(dst) = a - T(min(share(uint64(a)-uint64(b), f), uint64(a)-p.low))
+	}
 }
 
 // mixRound is for integers that go round in all that their type has.
 func mixRound[T integer](_ *part, dst, from, second unsafe.Pointer, f float32) {
 	a, b := *(*T)(from), *(*T)(second)
 	unused := 64 - 8*unsafe.Sizeof(a)
-	way := int64(uint64(b-a)<<unused) >> unused
-	*(*T)(dst) = a + T(nearest(float64(way), f))
+	if way := int64(uint64(b-a)<<unused) >> unused; way >= 0 {
+		*(*T)(dst) = a + T(around(uint64(way), f, 0))
+	} else {
+		*(*T)(dst) = a - T(around(-uint64(way), f, 0))
+	}
 }
 
 // mixCircle is for integers that go round in a range.
@@ -69,17 +85,17 @@ func mixCircle[T integer](p *part, dst, from, second unsafe.Pointer, f float32) 
 	if end < start {
 		up += turn
 	}
-	way := float64(up)
-	if up > p.codec.Max/2 {
-		way = -float64(turn - up)
-	}
-	code := start + uint64(nearest(way, f))
-	switch {
-	case turn == 0:
-	case code >= turn && way < 0:
-		code += turn
-	case code >= turn:
-		code -= turn
+	var code uint64
+	if up <= p.codec.Max/2 {
+		way := around(up, f, turn)
+		if code = start + way; code < start || code > p.codec.Max {
+			code -= turn
+		}
+	} else {
+		way := around(turn-up, f, turn)
+		if code = start - way; way > start {
+			code += turn
+		}
 	}
 	*(*T)(dst) = T(p.codec.IntegerValue(code, 0))
 }
@@ -90,5 +106,20 @@ func mixFlags[T integer](p *part, dst, from, _ unsafe.Pointer, _ float32) {
 	*(*T)(dst) = *(*T)(dst)&^mask | *(*T)(from)&mask
 }
 
-// nearest returns the integer nearest to a fraction of the way.
-func nearest(way float64, f float32) int64 { return int64(math.RoundToEven(way * float64(f))) }
+// share returns the integer nearest to a fraction of the way, or the largest one if that is less.
+func share(way uint64, f float32) uint64 {
+	v := math.RoundToEven(float64(way) * float64(f))
+	if v >= 1<<64 {
+		return math.MaxUint64
+	}
+	return uint64(v)
+}
+
+// around returns the integer nearest to a fraction of the way, less all full turns. A turn of 0 is one of 2^64.
+func around(way uint64, f float32, turn uint64) uint64 {
+	v := math.RoundToEven(float64(way) * float64(f))
+	if turn == 0 {
+		return uint64(math.Mod(v, 1<<64))
+	}
+	return uint64(math.Mod(v, float64(turn))) % turn // of a large turn, the float64 may be more
+}

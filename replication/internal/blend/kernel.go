@@ -55,6 +55,8 @@ type part struct {
 	// prepare turns the second value into what mix needs; nil: mix needs the value itself.
 	prepare prepareFunc
 	typ     reflect.Type // of a value that the user converts
+	// low and high are the range of an integer, as the bits of an int64 if it is signed.
+	low, high uint64
 }
 
 type (
@@ -151,6 +153,7 @@ func (k *Kernel) add(col *schema.Column, mode Mode) error {
 		p.mix = numbers.round
 	case isInteger:
 		p.mix = numbers.linear
+		p.low, p.high = q.IntegerRange(numbers.low, numbers.high)
 	case q.Kind == reflect.Float32:
 		k.singles = append(k.singles, p.offset)
 		return nil
@@ -192,16 +195,27 @@ func sizeOf(q *field.Codec) uintptr {
 // Prepare turns the second of two values, in place, into what [Kernel.Mix] needs to go there from the first.
 func (k *Kernel) Prepare(from, second unsafe.Pointer) {
 	for _, o := range k.singles {
-		*(*float32)(unsafe.Add(second, o)) -= *(*float32)(unsafe.Add(from, o))
+		p := (*float32)(unsafe.Add(second, o))
+		*p = finite(*p - *(*float32)(unsafe.Add(from, o)))
 	}
 	for _, o := range k.doubles {
-		*(*float64)(unsafe.Add(second, o)) -= *(*float64)(unsafe.Add(from, o))
+		p := (*float64)(unsafe.Add(second, o))
+		*p = finite(*p - *(*float64)(unsafe.Add(from, o)))
 	}
 	for i := range k.others {
 		if p := &k.others[i]; p.prepare != nil {
 			p.prepare(p, unsafe.Add(from, p.offset), unsafe.Add(second, p.offset))
 		}
 	}
+}
+
+// finite returns a difference, or 0 if it is infinite or not a number. So a number steps from and to infinities, and
+// across more than its type holds.
+func finite[T float32 | float64](d T) T {
+	if d-d != 0 { // which is NaN in both cases
+		return 0
+	}
+	return d
 }
 
 // Mix stores at dst the value a fraction f of the way from one value to a second one, which Prepare has prepared. It

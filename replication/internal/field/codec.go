@@ -203,6 +203,25 @@ func (q *Codec) WrapCode(v int64, positive bool) (code uint64) {
 	return code
 }
 
+// IntegerRange returns the least and the largest value of an integer, as the bits of an int64 if it is signed. low and
+// high are those of its type.
+func (q *Codec) IntegerRange(low, high uint64) (least, most uint64) {
+	var from, to int64
+	switch q.Op {
+	case OpInt:
+		from, to = q.Int.Range()
+	case OpUint:
+		return q.Uint.Range()
+	case OpIntStep:
+		from, to = q.step.Range()
+	case OpIntWrap:
+		from, to = q.wrap.Range()
+	default:
+		return low, high
+	}
+	return uint64(from), uint64(to)
+}
+
 // IntegerValue returns the integer of a code of steps, of a wrapping range or of flags. old is the
 // integer that it replaces: flags keep its bits that are not replicated.
 func (q *Codec) IntegerValue(code uint64, old int64) (v int64) {
