@@ -54,12 +54,12 @@ const (
 	snapAfter      = 0.4  // seconds: a larger error is not worked off, time jumps
 	longestGap     = 0.7  // seconds: to cover longer ones is not worth the delay
 	maxAhead       = 0.25 // seconds: how far time goes on without a newer state
-	longFrame      = 0.1  // seconds: in a longer frame, nobody knows when packets arrived
+	longFrame      = 0.1  // seconds: in a longer frame, nobody knows when packets arrived, unless most are longer
 )
 
 // received notes a state that came in this frame. length is how much of the server's time nothing is known about until
-// it: the time since the state before, unless the server had nothing to send. known reports whether the frame was short
-// enough to know when the state came.
+// it: the time since the state before, unless the server had nothing to send. known reports whether it came just now, and
+// not at some time in a long frame.
 func (c *clock) received(at, length float64, known bool) {
 	if c.any && at <= c.newest {
 		return // late: what is newer is here

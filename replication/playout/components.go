@@ -49,6 +49,9 @@ func InterpolateInto[T, To any](p *Playout, opts ...ComponentOption) {
 		panic(fmt.Sprintf("playout: InterpolateInto: %v does not have the fields of %v: declare it by \"type %s %s\"",
 			to, from, to.Name(), from.Name()))
 	}
+	if info, _ := ecs.ComponentInfo(p.world, c.to); info.IsRelation {
+		panic(fmt.Sprintf("playout: InterpolateInto: %v is a relation, and an entity can't have two: use Custom", from))
+	}
 	c.to = ecs.ComponentID[To](p.world)
 	add(p, c, "InterpolateInto")
 	p.twins = append(p.twins, newTwin(p, p.inside.Apply.View.Components[c.number], c.to, c))

@@ -93,7 +93,7 @@ func (g *gaps) quantile(q float64, l *losses, interval float64) float64 {
 		return math.Inf(-1)
 	}
 	low, high := g.offsets[0], g.offsets[g.n-1]+maxLength
-	for range 20 {
+	for i := 0; i < 64 && high-low > 1./4096; i++ {
 		if middle := (low + high) / 2; g.exceeding(middle, l, interval) > 1-q {
 			low = middle
 		} else {

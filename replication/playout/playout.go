@@ -9,6 +9,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
@@ -29,6 +30,8 @@ type Playout struct {
 	sequence uint32     // the newest of a packet
 	sessions int        // of the watch, when it was last looked at
 	at       blend.Time
+	looked   bool // the columns have looked up states of this session
+	long     int  // by how many more frames were too long to know when packets arrived than were not
 
 	tables      tables
 	columns     []column
@@ -76,8 +79,11 @@ func New(client *replication.Client, opts ...Option) *Playout {
 // Panics if dt is negative, if the world is locked, and in a hook.
 func (p *Playout) Advance(dt time.Duration) {
 	p.mustExist()
-	p.inside.Apply.Calls.Check() // finds another goroutine in the client
+	calls := p.inside.Apply.Calls
+	calls.Check()
 	p.inside.Apply.Hooks.NotInHook("Playout.Advance")
+	defer calls.Leave(calls.Enter(exclusive.PlayoutAdvance))
+	calls.PermitReading() // for the function of Custom, and Arche's listener
 	switch {
 	case dt < 0:
 		panic(fmt.Sprintf("playout: Advance by %v: measure time with a clock that does not go back, "+
@@ -85,14 +91,13 @@ func (p *Playout) Advance(dt time.Duration) {
 	case p.world.IsLocked():
 		panic("playout: Advance on a locked world: call it outside of queries")
 	}
-	was := p.clock.running
-	p.receive(dt)
+	p.receive(min(dt, maxAdvance))
 	defer p.watch.Empty(&p.inside.Recv.Replicas)
 	if !p.clock.running {
 		return
 	}
 	stamp(p)
-	p.invalidate(!was)
+	p.invalidate()
 	for i := range p.twins {
 		p.twins[i].match(p)
 	}
@@ -105,7 +110,7 @@ func (p *Playout) Advance(dt time.Duration) {
 	}
 }
 
-// receivePacket takes note of a state packet. known reports that it came in this short frame.
+// receivePacket takes note of a state packet. known reports that it came just now.
 func (p *Playout) receivePacket(packet receive.Arrival, known bool) {
 	c := &p.clock
 	if !c.any {
@@ -139,20 +144,32 @@ func (p *Playout) receive(dt time.Duration) {
 	c.rate, c.interval = float64(p.client.TickRate()), float64(p.client.SendInterval())
 	ticks := dt.Seconds() * c.rate
 	c.now += ticks
-	known := dt.Seconds() <= longFrame
-	for _, packet := range p.watch.Packets {
-		p.receivePacket(packet, known)
+	short, slow := p.isShort(dt)
+	for i, packet := range p.watch.Packets {
+		p.receivePacket(packet, short || slow && i == len(p.watch.Packets)-1)
 	}
 	c.advance(ticks)
 	p.at = round(blend.Time{Tick: p.zero}.Add(int64(math.Floor(c.shown*blend.Parts+0.5))), c.rate)
-	if c.now > rebase {
+	if c.newest > rebase {
 		p.rebase()
 	}
 }
 
-// invalidate makes the columns look up what came, or all of it.
-func (p *Playout) invalidate(all bool) {
-	if all {
+// isShort reports whether the frame is short enough to know when packets arrived. If most frames are not, the client is
+// slow: then the last packet has to count as arriving at the end of its frame.
+func (p *Playout) isShort(dt time.Duration) (short, slow bool) {
+	if short = dt.Seconds() <= longFrame; short {
+		p.long--
+	} else {
+		p.long++
+	}
+	return short, p.long > fewFrames
+}
+
+// invalidate makes the columns look up what came, or all of it if the clock has just begun to run.
+func (p *Playout) invalidate() {
+	if !p.looked {
+		p.looked = true
 		for _, c := range p.columns {
 			c.forget(p.at.Tick)
 		}
@@ -165,20 +182,27 @@ func (p *Playout) invalidate(all bool) {
 	}
 }
 
-// rebase is how many ticks times count up to, so that small differences of times remain exact.
-const rebase = 1 << 22
+const (
+	// maxAdvance bounds the time that passes at once, as that of the client.
+	maxAdvance = time.Hour
+	// rebase is how many ticks times count up to, so that small differences of times remain exact.
+	rebase = 1 << 22
+	// fewFrames is how many long frames do not mean that most are. A game that loads has some, too.
+	fewFrames = 4
+)
 
 // rebase lets the clock's times count from another tick.
 func (p *Playout) rebase() {
-	const by = rebase / 2
-	p.zero += by
 	c := &p.clock
+	by := math.Floor(c.newest)
+	p.zero += delta.Tick(by)
 	c.now, c.time, c.shown, c.newest, c.computed = c.now-by, c.time-by, c.shown-by, c.newest-by, c.computed-by
 }
 
 // restart forgets what was known of the network and of ticks, which may be those of another server.
 func (p *Playout) restart() {
 	old := &p.clock
+	p.looked = false
 	p.clock = clock{
 		limits: old.limits, ahead: old.ahead, counts: old.counts,
 		gaps: gaps{ring: old.gaps.ring, offsets: old.gaps.offsets[:0]},

@@ -1,9 +1,9 @@
 package exclusive
 
-// A Call is an exported function or method of package replication that changes a server or a client.
+// A Call is an exported function or method of package replication, or of a package beside it, that changes a server or a client.
 type Call uint8
 
-// The calls by whose they are: a server's, a client's.
+// The calls by whose they are: a server's, a client's, a play-out's.
 const (
 	Close Call = iota + 1
 	Connect
@@ -54,6 +54,8 @@ const (
 	SetInput
 	SetJoinData
 
+	PlayoutAdvance
+
 	calls
 )
 
@@ -79,6 +81,8 @@ var names = [calls]string{
 	Expect: "Expect", OnAdd: "OnAdd", OnChange: "OnChange",
 	OnDespawn: "Client.OnDespawn", OnRemove: "OnRemove", OnServerMessage: "OnServerMessage", OnSpawn: "Client.OnSpawn",
 	SendToServer: "SendToServer", SetInput: "SetInput", SetJoinData: "Client.SetJoinData",
+
+	PlayoutAdvance: "Playout.Advance",
 }
 
 // String returns the name of the call as a user writes it.

@@ -80,11 +80,17 @@ func (g *Guard) Ask() (was State) {
 	return was
 }
 
+// PermitReading permits calls that only read, until Leave.
+func (g *Guard) PermitReading() (was State) {
+	was = g.now
+	g.now = was &^ noRead
+	return was
+}
+
 // Lend returns the function with which packets are sent, in which others are known to read.
 func (g *Guard) Lend(send func(packet []byte) error) func(packet []byte) error {
 	return func(packet []byte) error {
-		was := g.now
-		g.now = was &^ noRead
+		was := g.PermitReading()
 		err := send(packet)
 		g.now = was // if it panics, the call that sends does this
 		return err
@@ -115,7 +121,7 @@ func refuse(now State, second string) {
 
 func (s State) call() string { return Call(s >> callShift).String() }
 
-// stack returns the exported functions of package replication that this goroutine is in, the latest first.
+// stack returns the exported functions of package replication and of those beside it that this goroutine is in, the latest first.
 func stack() (calls []string) {
 	pcs := make([]uintptr, 64)
 	n := runtime.Callers(2, pcs)
@@ -126,9 +132,10 @@ func stack() (calls []string) {
 	for frames, more := runtime.CallersFrames(pcs[:n]), true; more; {
 		var frame runtime.Frame
 		frame, more = frames.Next()
-		name, ours := strings.CutPrefix(frame.Function, "github.com/arche-replicate/arche-replicate/replication.")
+		name, ours := strings.CutPrefix(frame.Function, "github.com/arche-replicate/arche-replicate/replication")
+		name, called := strings.CutPrefix(strings.TrimPrefix(name, "/playout"), ".")
 		name = plain.Replace(name)
-		if last := name[strings.LastIndexByte(name, '.')+1:]; ours && last[0] >= 'A' && last[0] <= 'Z' {
+		if last := name[strings.LastIndexByte(name, '.')+1:]; ours && called && last[0] >= 'A' && last[0] <= 'Z' {
 			calls = append(calls, name)
 		}
 	}

@@ -43,8 +43,13 @@ func (h *HeldState) hold(l *Layout, words []uint32) {
 	}
 	h.release() // after that, since the old state may share some of the rows
 	h.Layout = l
-	h.Words = append(h.Words[:0], words...)
+	if h.Words = append(h.Words[:0], words...); h.Words == nil {
+		h.Words = noWords
+	}
 }
+
+// noWords are the words of components without fields. Their rows are not nil either.
+var noWords = []uint32{}
 
 // release gives up the state's shared rows, before the state is replaced or dropped.
 func (h *HeldState) release() {
