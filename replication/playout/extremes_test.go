@@ -119,3 +119,27 @@ func TestAnAdvanceOfCenturies(t *testing.T) {
 	require.InDelta(t, v.time*0.1, at.X, 0.02)
 	require.Less(t, g.newest()-v.time, 10.)
 }
+
+// TestStatesAreHeldForAsLongAsTheyAreShown: the delay may be longer than the protocol needs old states for.
+func TestStatesAreHeldForAsLongAsTheyAreShown(t *testing.T) {
+	for _, c := range []struct{ rate, interval, window int }{{1000, 50, 64}, {60, 30, 16}, {20, 60, 8}} {
+		g := newGame(t, replicationtest.Seed(t), profileD, float64(c.rate), replication.WithWindow(c.window),
+			replication.WithTimeout(0))
+		g.peer.SetSendInterval(c.interval)
+		v := newView(g)
+		playout.Interpolate[place](v.Playout)
+		e := g.spawn(place{})
+		g.onTick = func(n int) { g.place(e).X = float32(n) * 6 / float32(c.rate) }
+		seconds := 20 * float64(c.interval) / float64(c.rate)
+		g.run(max(10, seconds))
+		judged := 0
+		v.after = func(float64) {
+			if at, _ := g.shown(e); v.time < g.newest() {
+				require.InDelta(t, v.time*6/float64(c.rate), at.X, 0.02, "%+v", c)
+				judged++
+			}
+		}
+		g.run(max(10, seconds))
+		require.Greater(t, judged, 500, "%+v", c)
+	}
+}

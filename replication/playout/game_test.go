@@ -82,6 +82,7 @@ type game struct {
 	shift     float64 // seconds in which the server stood still
 	frozen    func(now float64) bool
 	muted     func(now float64) bool // packets to the client get lost
+	onSend    func(packet []byte)    // to the client
 	onTick    func(n int)            // before the n-th Replicate
 	onFrame   func(dt float64)       // after Apply
 }
@@ -127,6 +128,9 @@ func (g *game) connect() {
 func (g *game) send(pipe *netsim.Pipe, packet []byte) error {
 	if pipe == g.link.Down && g.muted != nil && g.muted(g.now) {
 		return nil
+	}
+	if pipe == g.link.Down && g.onSend != nil {
+		g.onSend(packet)
 	}
 	pipe.SetConfig(netsim.Config{Loss: g.profile.loss, Latency: g.profile.delay(g.rand) * steps})
 	return pipe.Send(packet)

@@ -142,6 +142,7 @@ func (p *Playout) receive(dt time.Duration) {
 		p.restart()
 	}
 	c.rate, c.interval = float64(p.client.TickRate()), float64(p.client.SendInterval())
+	p.watch.Keep = delta.Tick(c.rate + 3*c.interval) // longer than almost any delay
 	ticks := dt.Seconds() * c.rate
 	c.now += ticks
 	short, slow := p.isShort(dt)

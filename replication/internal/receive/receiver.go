@@ -155,7 +155,7 @@ func (rc *Receiver) commitEntry(e *stagedEntry, now delta.Tick) {
 	m := rc.Replicas.add(e.slot)
 	newer := !m.Any || e.tick.After(m.Newest)
 	if e.layout != nil {
-		h := m.Held.put(e.tick, now, rc.Keep)
+		h := m.Held.put(e.tick, now, rc.Watch.keep(rc.Keep))
 		if h == nil {
 			rc.stats.Outdated++
 			return
@@ -294,7 +294,7 @@ func (rc *Receiver) SweepLayouts(used map[*Layout]bool) {
 	for _, page := range rc.Replicas.Pages {
 		for i := range page {
 			m := &page[i]
-			m.Held.tidy(delta.Tick(rc.NearTick), rc.Keep)
+			m.Held.tidy(delta.Tick(rc.NearTick), rc.Watch.keep(rc.Keep))
 			for j := range m.Held.Ring {
 				used[m.Held.Ring[j].Layout] = true
 			}

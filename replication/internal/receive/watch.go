@@ -7,6 +7,8 @@ type Watch struct {
 	Packets  []Arrival // state packets in order of arrival; some are left out if nobody empties the watch
 	Slots    []uint32  // with new states, each once
 	Sessions int       // how often all states were forgotten
+	// Keep is for how many ticks older states are held, if that is longer than the protocol asks for.
+	Keep delta.Tick
 }
 
 // An Arrival is a state packet that came.
@@ -17,6 +19,14 @@ type Arrival struct {
 
 // maxArrivals bounds the packets that a watch records.
 const maxArrivals = 256
+
+// keep returns for how long older states are held if the protocol asks for the given ticks.
+func (w *Watch) keep(least delta.Tick) delta.Tick {
+	if w == nil {
+		return least
+	}
+	return max(least, w.Keep)
+}
 
 // notePacket records a packet.
 func (w *Watch) notePacket(tick delta.Tick, sequence uint32) {
