@@ -91,8 +91,45 @@ type ammo struct {
 
 type shownAmmo ammo
 
+// changesOf returns a function that changes at random what the client gets of a list of entities, and how often.
+func changesOf(g *game, r *rand.Rand) func(list []ecs.Entity) {
+	set, group := g.server.NewEntitySet(), g.server.NewGroup()
+	var grouped []ecs.Entity
+	return func(list []ecs.Entity) {
+		for _, e := range list[:min(2, len(list))] {
+			if r.IntN(2) == 0 {
+				set.Add(e)
+			} else {
+				set.Remove(e)
+			}
+		}
+		switch r.IntN(200) {
+		case 0:
+			g.peer.SetSendInterval(1 + r.IntN(6))
+		case 1:
+			g.peer.SetBudget(100 + r.IntN(2000))
+		case 2:
+			g.peer.SetInterest(replication.Interest{Sets: []*replication.EntitySet{set}, Keep: r.IntN(2) == 0})
+		case 3, 4:
+			g.peer.SetInterest(replication.Interest{})
+		case 5:
+			for _, e := range grouped {
+				if g.world.Alive(e) {
+					group.Remove(e)
+				}
+			}
+			grouped = append(grouped[:0], list[:min(3, len(list))]...)
+			for _, e := range grouped {
+				group.Add(e)
+			}
+		}
+		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	}
+}
+
 // TestAllIsShownAsTheHeldStatesAre plays chaos: entities come, go and change their components, teleport and rest, slots
-// are used again, packets get lost and overtake each other, the client's world is reset, and its user removes things.
+// are used again, packets get lost and overtake each other, views, groups, budgets and intervals change, and the
+// client's world is reset.
 func TestAllIsShownAsTheHeldStatesAre(t *testing.T) {
 	g := &game{
 		t: t, rand: rand.New(rand.NewPCG(replicationtest.Seed(t), 3)), frames: 60, wobble: 0.3, rate: 20,
@@ -112,7 +149,9 @@ func TestAllIsShownAsTheHeldStatesAre(t *testing.T) {
 	playout.Cut[teleports](v.Playout)
 	r := rand.New(rand.NewPCG(replicationtest.Seed(t), 4))
 	var list []ecs.Entity
+	change := changesOf(g, r)
 	g.onTick = func(n int) {
+		change(list)
 		for i := 0; i < len(list); i++ {
 			e := list[i]
 			switch r.IntN(60) {
@@ -206,6 +245,6 @@ func TestAllIsShownAsTheHeldStatesAre(t *testing.T) {
 	}
 	g.run(120)
 	for _, what := range []string{"place", "health", "aim", "twin"} {
-		require.Greater(t, compared[what], 10_000, what)
+		require.Greater(t, compared[what], 1_000, what)
 	}
 }
