@@ -36,6 +36,7 @@ type Playout struct {
 	tables      tables
 	columns     []column
 	twins       []twin
+	messages    fifo[waitingMessage]
 	cuts        []cut
 	extrapolate delta.Tick // for how long; 0: not at all
 	guessed     bool       // that was done in this frame
@@ -91,6 +92,11 @@ func (p *Playout) Advance(dt time.Duration) {
 	case p.world.IsLocked():
 		panic("playout: Advance on a locked world: call it outside of queries")
 	}
+	if p.watch.Sessions != p.sessions {
+		p.sessions = p.watch.Sessions
+		p.restart()
+		p.handleMessages(calls, true) // their ticks may mean nothing in this session
+	}
 	p.receive(min(dt, maxAdvance))
 	defer p.watch.Empty(&p.inside.Recv.Replicas)
 	if !p.clock.running {
@@ -108,6 +114,7 @@ func (p *Playout) Advance(dt time.Duration) {
 	if p.guessed {
 		p.guesses++
 	}
+	p.handleMessages(calls, false)
 }
 
 // receivePacket takes note of a state packet. known reports that it came just now.
@@ -137,10 +144,6 @@ func (p *Playout) mustExist() {
 // receive makes time pass, and takes note of what came.
 func (p *Playout) receive(dt time.Duration) {
 	c := &p.clock
-	if p.watch.Sessions != p.sessions {
-		p.sessions = p.watch.Sessions
-		p.restart()
-	}
 	c.rate, c.interval = float64(p.client.TickRate()), float64(p.client.SendInterval())
 	p.watch.Keep = delta.Tick(c.rate + 3*c.interval) // longer than almost any delay
 	ticks := dt.Seconds() * c.rate

@@ -1,0 +1,70 @@
+package playout
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
+)
+
+// TestFifoMatchesASlice: and its memory stays within what it held at most.
+func TestFifoMatchesASlice(t *testing.T) {
+	var f fifo[int]
+	var slow []int
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 10_000 {
+		if rng.IntN(50) < 25 && len(slow) < 40 {
+			f.push(i)
+			slow = append(slow, i)
+		} else if len(slow) > 0 {
+			require.Equal(t, slow[0], *f.first())
+			require.Equal(t, slow[0], f.pop())
+			slow = slow[1:]
+		}
+		require.Equal(t, len(slow), f.len())
+	}
+	require.LessOrEqual(t, cap(f.items), 160)
+}
+
+// TestTooManyMessagesDoNotWait: the ticks of messages are the server's word. However far ahead they are, they take no
+// more memory than that of so many.
+func TestTooManyMessagesDoNotWait(t *testing.T) {
+	p := &Playout{at: blend.Time{Tick: 10}}
+	var handled []int
+	q := &queue[int]{handle: func(n int) { handled = append(handled, n) }}
+	for i := range maxWaiting + 3 {
+		q.messages.push(i)
+		p.messages.push(waitingMessage{tick: 1000, in: q})
+	}
+	var calls exclusive.Guard
+	p.handleMessages(&calls, false)
+	require.Equal(t, []int{0, 1, 2}, handled)
+	p.handleMessages(&calls, false)
+	require.Len(t, handled, 3)
+	p.at.Tick = 1000
+	p.handleMessages(&calls, false)
+	require.Len(t, handled, maxWaiting+3)
+}
+
+// TestAMessageThatPanicsIsNotHandledAgain: nor are those after it lost.
+func TestAMessageThatPanicsIsNotHandledAgain(t *testing.T) {
+	p := &Playout{at: blend.Time{Tick: 10}}
+	var handled []int
+	q := &queue[int]{handle: func(n int) {
+		handled = append(handled, n)
+		if n == 0 {
+			panic("of the user's")
+		}
+	}}
+	for i := range 2 {
+		q.messages.push(i)
+		p.messages.push(waitingMessage{tick: 5, in: q})
+	}
+	var calls exclusive.Guard
+	require.Panics(t, func() { p.handleMessages(&calls, false) })
+	p.handleMessages(&calls, false)
+	require.Equal(t, []int{0, 1}, handled)
+}

@@ -1,0 +1,85 @@
+package playout
+
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
+)
+
+// OnServerMessage sets the function that takes messages of type T from the server when their tick is shown: an explosion
+// is heard when it is seen. It replaces that of [replication.OnServerMessage] for the type.
+//
+// It is called in [Playout.Advance], after the components were written. Messages keep the order in which they would
+// have been handled without play-out. The function may change the world and send messages. It must not call Apply or
+// Advance. An entity that a message refers to may be gone by then: see [ecs.World.Alive].
+//
+// When a new session begins, messages that still wait are handed over at once. If more than 4096 wait, the oldest ones
+// are.
+//
+// Panics if T is not registered with [replication.RegisterMessage], and if handle is nil.
+func OnServerMessage[T any](p *Playout, handle func(message T)) {
+	p.mustExist()
+	if handle == nil {
+		panic("playout: OnServerMessage: the function is nil: replication.OnServerMessage with nil ends the handling")
+	}
+	q := &queue[T]{handle: handle}
+	replication.OnServerMessage(p.client, func(message T) {
+		q.messages.push(message)
+		p.messages.push(waitingMessage{delta.Tick(p.client.MessageTick()), q})
+	})
+}
+
+// A waitingMessage is a message whose tick is not shown yet.
+type waitingMessage struct {
+	tick delta.Tick
+	in   interface{ handleFirst() } // the queue of its type
+}
+
+// maxWaiting bounds the number of waiting messages, since their ticks are the server's word.
+const maxWaiting = 4096
+
+// handleMessages hands over the messages whose tick is shown, or all of them.
+func (p *Playout) handleMessages(calls *exclusive.Guard, all bool) {
+	for m := &p.messages; m.len() > 0; {
+		if first := m.first(); !all && m.len() <= maxWaiting && first.tick.After(p.at.Tick) {
+			return
+		}
+		was := calls.Open()
+		m.pop().in.handleFirst()
+		calls.Leave(was)
+	}
+}
+
+// A queue has the waiting messages of one type.
+type queue[T any] struct {
+	messages fifo[T]
+	handle   func(T)
+}
+
+func (q *queue[T]) handleFirst() { q.handle(q.messages.pop()) }
+
+// A fifo is a queue that uses its memory again.
+type fifo[T any] struct {
+	items []T
+	done  int // items in front that were taken
+}
+
+func (f *fifo[T]) len() int { return len(f.items) - f.done }
+
+func (f *fifo[T]) first() *T { return &f.items[f.done] }
+
+func (f *fifo[T]) push(v T) {
+	if f.done > len(f.items)/2 {
+		n := copy(f.items, f.items[f.done:])
+		clear(f.items[n:])
+		f.items, f.done = f.items[:n], 0
+	}
+	f.items = append(f.items, v)
+}
+
+func (f *fifo[T]) pop() (v T) {
+	var zero T
+	v, f.items[f.done] = f.items[f.done], zero
+	f.done++
+	return v
+}
