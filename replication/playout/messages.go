@@ -7,7 +7,7 @@ import (
 )
 
 // OnServerMessage sets the function that takes messages of type T from the server when their tick is shown: an explosion
-// is heard when it is seen. It replaces that of [replication.OnServerMessage] for the type.
+// sounds when it is seen. It replaces that of [replication.OnServerMessage] for the type.
 //
 // It is called in [Playout.Advance], after the components were written. Messages keep the order in which they would
 // have been handled without play-out. The function may change the world and send messages. It must not call Apply or
@@ -38,10 +38,13 @@ type waitingMessage struct {
 // maxWaiting bounds the number of waiting messages, since their ticks are the server's word.
 const maxWaiting = 4096
 
-// handleMessages hands over the messages whose tick is shown, or all of them.
-func (p *Playout) handleMessages(calls *exclusive.Guard, all bool) {
-	for m := &p.messages; m.len() > 0; {
-		if first := m.first(); !all && m.len() <= maxWaiting && first.tick.After(p.at.Tick) {
+// A timeline has the waiting messages of all types, in the order in which they came.
+type timeline struct{ fifo[waitingMessage] }
+
+// handle hands over the messages up to a tick, or all of them.
+func (m *timeline) handle(calls *exclusive.Guard, now delta.Tick, all bool) {
+	for m.len() > 0 {
+		if !all && m.len() <= maxWaiting && m.first().tick.After(now) {
 			return
 		}
 		was := calls.Open()

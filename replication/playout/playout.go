@@ -36,7 +36,7 @@ type Playout struct {
 	tables      tables
 	columns     []column
 	twins       []twin
-	messages    fifo[waitingMessage]
+	messages    timeline
 	cuts        []cut
 	extrapolate delta.Tick // for how long; 0: not at all
 	guessed     bool       // that was done in this frame
@@ -95,7 +95,7 @@ func (p *Playout) Advance(dt time.Duration) {
 	if p.watch.Sessions != p.sessions {
 		p.sessions = p.watch.Sessions
 		p.restart()
-		p.handleMessages(calls, true) // their ticks may mean nothing in this session
+		p.messages.handle(calls, p.at.Tick, true) // their ticks may mean nothing in this session
 	}
 	p.receive(min(dt, maxAdvance))
 	defer p.watch.Empty(&p.inside.Recv.Replicas)
@@ -114,7 +114,7 @@ func (p *Playout) Advance(dt time.Duration) {
 	if p.guessed {
 		p.guesses++
 	}
-	p.handleMessages(calls, false)
+	p.messages.handle(calls, p.at.Tick, false)
 }
 
 // receivePacket takes note of a state packet. known reports that it came just now.

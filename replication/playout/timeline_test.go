@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 )
 
@@ -32,26 +32,28 @@ func TestFifoMatchesASlice(t *testing.T) {
 // TestTooManyMessagesDoNotWait: the ticks of messages are the server's word. However far ahead they are, they take no
 // more memory than that of so many.
 func TestTooManyMessagesDoNotWait(t *testing.T) {
-	p := &Playout{at: blend.Time{Tick: 10}}
+	var m timeline
+	now := delta.Tick(10)
 	var handled []int
 	q := &queue[int]{handle: func(n int) { handled = append(handled, n) }}
 	for i := range maxWaiting + 3 {
 		q.messages.push(i)
-		p.messages.push(waitingMessage{tick: 1000, in: q})
+		m.push(waitingMessage{tick: 1000, in: q})
 	}
 	var calls exclusive.Guard
-	p.handleMessages(&calls, false)
+	m.handle(&calls, now, false)
 	require.Equal(t, []int{0, 1, 2}, handled)
-	p.handleMessages(&calls, false)
+	m.handle(&calls, now, false)
 	require.Len(t, handled, 3)
-	p.at.Tick = 1000
-	p.handleMessages(&calls, false)
+	now = 1000
+	m.handle(&calls, now, false)
 	require.Len(t, handled, maxWaiting+3)
 }
 
 // TestAMessageThatPanicsIsNotHandledAgain: nor are those after it lost.
 func TestAMessageThatPanicsIsNotHandledAgain(t *testing.T) {
-	p := &Playout{at: blend.Time{Tick: 10}}
+	var m timeline
+	now := delta.Tick(10)
 	var handled []int
 	q := &queue[int]{handle: func(n int) {
 		handled = append(handled, n)
@@ -61,10 +63,10 @@ func TestAMessageThatPanicsIsNotHandledAgain(t *testing.T) {
 	}}
 	for i := range 2 {
 		q.messages.push(i)
-		p.messages.push(waitingMessage{tick: 5, in: q})
+		m.push(waitingMessage{tick: 5, in: q})
 	}
 	var calls exclusive.Guard
-	require.Panics(t, func() { p.handleMessages(&calls, false) })
-	p.handleMessages(&calls, false)
+	require.Panics(t, func() { m.handle(&calls, now, false) })
+	m.handle(&calls, now, false)
 	require.Equal(t, []int{0, 1}, handled)
 }
