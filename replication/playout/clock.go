@@ -58,8 +58,8 @@ const (
 )
 
 // received notes a state that came in this frame. length is how much of the server's time nothing is known about until
-// it: the time since the state before, unless the server had nothing to send. known reports whether it came just now, and
-// not at some time in a long frame.
+// it: the time since the state before, unless the server had nothing to send. known reports whether it came just now,
+// and not at some time in a long frame.
 func (c *clock) received(at, length float64, known bool) {
 	if c.any && at <= c.newest {
 		return // late: what is newer is here

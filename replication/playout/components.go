@@ -36,8 +36,8 @@ func Interpolate[T any](p *Playout, opts ...ComponentOption) {
 //
 // [Playout.Advance] adds a To to each mirrored entity that has a T, and removes it when the T is gone.
 //
-// Panics as [Interpolate] does, and if the fields differ, or To is registered in the schema, or T is a relation of Arche:
-// no entity has two.
+// Panics as [Interpolate] does, and if the fields differ, or To is registered in the schema, or T is a relation of
+// Arche: no entity has two.
 func InterpolateInto[T, To any](p *Playout, opts ...ComponentOption) {
 	c := newValues[T](p, "InterpolateInto", opts)
 	from, to := reflect.TypeFor[T](), reflect.TypeFor[To]()

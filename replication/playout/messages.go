@@ -6,8 +6,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 )
 
-// OnServerMessage sets the function that takes messages of type T from the server when their tick is shown: an explosion
-// sounds when it is seen. It replaces that of [replication.OnServerMessage] for the type.
+// OnServerMessage sets the function that takes messages of type T from the server when their tick is shown: an
+// explosion sounds when it is seen. It replaces that of [replication.OnServerMessage] for the type.
 //
 // It is called in [Playout.Advance], after the components were written. Messages keep the order in which they would
 // have been handled without play-out. The function may change the world and send messages. It must not call Apply or

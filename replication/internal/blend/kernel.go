@@ -5,6 +5,7 @@ package blend
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -212,7 +213,7 @@ func (k *Kernel) Prepare(from, second unsafe.Pointer) {
 // finite returns a difference, or 0 if it is infinite or not a number. So a number steps from and to infinities, and
 // across more than its type holds.
 func finite[T float32 | float64](d T) T {
-	if d-d != 0 { // which is NaN in both cases
+	if v := float64(d); math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
 	}
 	return d

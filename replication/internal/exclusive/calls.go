@@ -1,6 +1,7 @@
 package exclusive
 
-// A Call is an exported function or method of package replication, or of a package beside it, that changes a server or a client.
+// A Call is an exported function or method of package replication, or of a package beside it, that changes a server or
+// a client.
 type Call uint8
 
 // The calls by whose they are: a server's, a client's, a play-out's.

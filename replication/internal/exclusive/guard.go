@@ -121,7 +121,8 @@ func refuse(now State, second string) {
 
 func (s State) call() string { return Call(s >> callShift).String() }
 
-// stack returns the exported functions of package replication and of those beside it that this goroutine is in, the latest first.
+// stack returns the exported functions of package replication and of those beside it that this goroutine is in, the
+// latest first.
 func stack() (calls []string) {
 	pcs := make([]uintptr, 64)
 	n := runtime.Callers(2, pcs)
