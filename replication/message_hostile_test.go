@@ -84,12 +84,13 @@ func (x *fixture) forgeMessages(kind wire.PacketKind, down bool, ahead int32, bo
 	return packet
 }
 
-// randomMessagesBody returns the bits of a genuine packet of messages or inputs, or nil.
-func randomMessagesBody(p []byte) (kind wire.PacketKind, body []byte) {
+// randomMessagesBody returns the bits of a genuine packet of messages or inputs, or nil. To a client, the kind of inputs
+// is that of settled states.
+func randomMessagesBody(p []byte, down bool) (kind wire.PacketKind, body []byte) {
 	if len(p) <= wire.ChecksumSize {
 		return 0, nil
 	}
-	if kind = wire.KindOf(p[wire.ChecksumSize:]); kind != wire.KindMessages && kind != wire.KindInputs {
+	if kind = wire.KindOf(p[wire.ChecksumSize:]); kind != wire.KindMessages && (down || kind != wire.KindInputs) {
 		return 0, nil
 	}
 	h := wire.MessageHeader{Long: p[wire.ChecksumSize]&wire.LongBit != 0}
@@ -115,14 +116,14 @@ func (x *fixture) goesOn() {
 // no hang.
 func FuzzMessagePacket(f *testing.F) {
 	newMessageWire(f, func(p []byte, down bool) {
-		if kind, body := randomMessagesBody(p); body != nil {
+		if kind, body := randomMessagesBody(p, down); body != nil {
 			f.Add(body, down, kind == wire.KindInputs)
 		}
 	})
 	f.Fuzz(func(t *testing.T, body []byte, down, inputs bool) {
 		x := newMessageWire(t, nil)
 		kind := wire.KindMessages
-		if inputs {
+		if inputs && !down {
 			kind = wire.KindInputs
 		}
 		before := bytes.Clone(body)
@@ -158,7 +159,7 @@ func TestDamagedMessagePackets(t *testing.T) {
 	}
 	var all []genuine
 	collect := func(p []byte, down bool) {
-		if kind, body := randomMessagesBody(p); body != nil {
+		if kind, body := randomMessagesBody(p, down); body != nil {
 			all = append(all, genuine{kind, down, bytes.Clone(body)})
 		}
 	}
