@@ -237,14 +237,17 @@ func (c *values[T]) look(p *Playout, e *entry[T], id replication.NetID) {
 	// nothing has come of it in this session.
 	e.state, e.until, e.generation = unknown, p.at.Tick, id.Generation
 	r := p.inside.Apply.RowsOf(id.Slot, c.number)
-	if r == nil || !r.Any || r.Empty {
+	if r == nil || !r.Any {
 		return
 	}
-	newest := r.Held.At(r.Newest)
-	if newest == nil || c.comp.Class == 0 && newest.Generation != id.Generation {
-		return
+	generation := id.Generation
+	if c.comp.Class > 0 { // the slot is not the entity's own
+		newest := r.Held.At(r.Newest)
+		if newest == nil || r.Empty {
+			return
+		}
+		generation = newest.Generation
 	}
-	generation := newest.Generation
 	before, after := r.Held.Around(p.at.Tick)
 	first, second := c.row(before, generation), c.row(after, generation)
 	switch {
@@ -256,7 +259,7 @@ func (c *values[T]) look(p *Playout, e *entry[T], id replication.NetID) {
 			c.rest(e, second, waiting, after.Tick)
 		}
 	case after == nil:
-		if !c.guess(p, e, id.Slot, r, before) {
+		if r.Empty || !c.guess(p, e, id.Slot, r, before) {
 			c.rest(e, first, resting, p.at.Tick+forLong)
 		}
 	case second == nil || p.cutBetween(before, after):

@@ -31,6 +31,7 @@ type Applier struct {
 	Hooks     hooks
 	Expected  expectations
 	Hashes    hashCheck
+	Lingering Lingering
 	spawnWith []ecs.ID // components that every spawned entity gets besides its own
 
 	instance      uint64 // server instance of the present session
@@ -57,6 +58,7 @@ func (a *Applier) Init(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *rece
 // existed when the session began, ticks how many passed since the last call.
 func (a *Applier) Show(complete bool, ticks uint32) {
 	a.NoticeReset()
+	a.Lingering.update(a.recv, &a.View)
 	a.Expected.Expire(ticks)
 	some, foreign := a.outlived(complete)
 	a.announce(some, foreign)

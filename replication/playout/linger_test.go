@@ -1,0 +1,115 @@
+package playout_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/playout"
+)
+
+// lastShown spawns an entity that moves by 1 per tick, removes it later, and returns the tick from which on it was
+// gone on the server, and that at which the client showed its end. again lets another entity take the slot at once.
+func lastShown(t *testing.T, linger, again bool) (end, shown float64) {
+	t.Helper()
+	g := newGame(t, 3, profile{oneWay: 0.075, jitter: 0.008}, 20)
+	v := newView(g)
+	playout.Interpolate[place](v.Playout)
+	if linger {
+		playout.Linger(v.Playout)
+	}
+	other := g.spawn(place{})
+	e := g.spawn(place{})
+	var mirror ecs.Entity
+	g.client.OnDespawn(func(gone ecs.Entity) {
+		require.Equal(t, mirror, gone)
+		require.Zero(t, shown, "it goes once")
+		shown = v.time
+		if linger && !again {
+			at := *(*place)(g.local.Get(gone, g.at.place))
+			require.InDelta(t, end-1, at.X, quantum, "it came to its last place")
+		}
+	})
+	g.onTick = func(n int) {
+		g.place(other).X = float32(n % 1000)
+		switch {
+		case n < 100:
+			g.place(e).X = float32(n)
+		case n == 100:
+			end = float64(n)
+			g.world.RemoveEntity(e)
+		case n == 101 && again:
+			g.spawn(place{X: -50})
+		}
+	}
+	v.after = func(float64) {
+		if own, ok := g.mirror(e); ok && mirror.IsZero() {
+			mirror = own
+		}
+		if mirror.IsZero() || !g.local.Alive(mirror) || v.time < 20 {
+			return
+		}
+		at := *(*place)(g.local.Get(mirror, g.at.place))
+		require.InDelta(t, math.Min(v.time, 99), at.X, quantum)
+	}
+	g.run(8)
+	require.NotZero(t, shown)
+	require.False(t, g.local.Alive(mirror))
+	return end, shown
+}
+
+func TestLingeringEntitiesGoAllOfTheirWay(t *testing.T) {
+	end, shown := lastShown(t, true, false)
+	require.InDelta(t, end, shown, 0.5)
+	end, shown = lastShown(t, false, false)
+	require.Less(t, shown, end-0.8, "without Linger it is gone early")
+	end, shown = lastShown(t, true, true)
+	require.LessOrEqual(t, shown, end+0.5, "another one has its slot")
+}
+
+// TestLingeringEntitiesSurviveNothing: neither a reset of the world, nor a new session, nor the end of the client.
+func TestLingeringEntitiesSurviveNothing(t *testing.T) {
+	for name, then := range map[string]func(g *game){
+		"reset":     func(g *game) { g.local.Reset() },
+		"reconnect": func(g *game) { g.client.Reconnect() },
+		"close":     func(g *game) { g.client.Close() },
+	} {
+		g := newGame(t, 3, profile{oneWay: 0.075}, 20)
+		v := newView(g)
+		playout.Interpolate[place](v.Playout)
+		playout.Linger(v.Playout)
+		all := make([]ecs.Entity, 0, 100)
+		for range 100 {
+			all = append(all, g.spawn(place{}))
+		}
+		g.onTick = func(n int) {
+			g.place(all[0]).X = float32(n)
+			if last := len(all) - 1; n > 40 && last > 10 {
+				g.world.RemoveEntity(all[last])
+				all = all[:last]
+			}
+		}
+		g.run(3)
+		require.Less(t, len(all), 90, name)
+		require.Greater(t, count(g), len(all), "%s: some linger", name)
+		then(g)
+		if name == "close" {
+			require.Zero(t, count(g))
+			continue
+		}
+		g.run(10)
+		require.Equal(t, len(all), count(g), name)
+		require.Nil(t, g.client.Divergence())
+	}
+}
+
+// count returns how many replicas the client's world has.
+func count(g *game) int {
+	filter := ecs.All(replication.MirroredID(&g.local))
+	q := g.local.Query(&filter)
+	defer q.Close()
+	return q.Count()
+}
