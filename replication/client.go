@@ -184,9 +184,9 @@ func (c *Client) receive(packet []byte) error {
 
 // Apply brings the world up to date with what was received, and sends the server its answer: introductions first,
 // acknowledgements later. Call it once per frame on the goroutine that owns the world, after [Client.Advance]; without
-// one, it counts as a tick of the server. Every entity goes from one state
-// of the server to a later one, and so does every [Group]; it never shows a mixture. References to entities that come
-// or go in this Apply are updated at its end. After [ecs.World.Reset] it spawns all mirrored entities anew.
+// one, it counts as a tick of the server. Every entity goes from one state of the server to a later one, and so does
+// every [Group]; it never shows a mixture. References to entities that come or go in this Apply are updated at its end.
+// After [ecs.World.Reset] it spawns all mirrored entities anew.
 //
 // The error is final: a [*SchemaError] that names the first difference between the schemas,
 // or one that names another protocol version, or a [*DisconnectError] if one of the ends

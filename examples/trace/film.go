@@ -257,7 +257,7 @@ func (c *camera) draw(m *mirror, at float64) frame {
 		return f
 	}
 	f.shown = float64(int32(tick-c.base)) + float64(part)
-	for i := len(c.ids) - 1; i >= 0 && !f.alive; i-- {
+	for i := len(c.ids) - 1; i >= 0; i-- {
 		e, ok := m.client.Entity(c.ids[i])
 		if !ok {
 			continue

@@ -3,7 +3,6 @@ package playout
 import (
 	"fmt"
 	"reflect"
-	"slices"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
@@ -86,30 +85,17 @@ func Cut[T any](p *Playout, fields ...string) {
 		panic(fmt.Sprintf("playout: Cut: %v has a condition: use a component that comes with the entity's others",
 			comp.Typ))
 	}
-	c := cut{component: number, words: comp.Words}
-	found := map[string]bool{}
-	for i := range comp.Columns {
-		col := &comp.Columns[i]
-		path := blend.Pattern(col.Path)
-		if at := slices.Index(fields, path); len(fields) == 0 || at >= 0 {
-			found[path] = true
-			for w := range col.Codec.Words() {
-				c.compared = append(c.compared, col.Word+w)
-			}
-		}
+	c, missing := blend.NewCut(comp, fields)
+	if missing != "" {
+		panic(fmt.Sprintf("playout: Cut: %v has no replicated field %q", comp.Typ, missing))
 	}
-	for _, path := range fields {
-		if !found[path] {
-			panic(fmt.Sprintf("playout: Cut: %v has no replicated field %q", comp.Typ, path))
-		}
-	}
-	p.cuts = append(p.cuts, c)
+	p.cuts = append(p.cuts, cut{number, comp.Words, c})
 }
 
 // A cut is a component whose changes are discontinuities.
 type cut struct {
 	component, words int
-	compared         []int // words of a row
+	blend.Cut
 }
 
 // cutBetween reports whether there is a discontinuity between two states.
@@ -117,13 +103,8 @@ func (p *Playout) cutBetween(before, after *receive.HeldState) bool {
 	for i := range p.cuts {
 		c := &p.cuts[i]
 		a, b := before.Row(c.component, c.words), after.Row(c.component, c.words)
-		if a == nil || b == nil {
-			continue
-		}
-		for _, w := range c.compared {
-			if a[w] != b[w] {
-				return true
-			}
+		if a != nil && b != nil && c.Between(a, b) {
+			return true
 		}
 	}
 	return false

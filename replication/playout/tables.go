@@ -3,6 +3,7 @@ package playout
 import (
 	"unsafe"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -19,32 +20,16 @@ type table struct {
 type tables struct {
 	world *ecs.World
 	known map[ecs.Mask]*table
-	probe maskProbe
+	probe archeutil.MaskProbe
 	query ecs.Query // the present one
-}
-
-// A maskProbe is a filter that collects the masks which contain its own, and selects nothing.
-type maskProbe struct {
-	wanted ecs.Mask
-	masks  []ecs.Mask
-}
-
-// Matches is for package ecs.
-func (m *maskProbe) Matches(mask *ecs.Mask) bool {
-	if mask.Contains(&m.wanted) {
-		m.masks = append(m.masks, *mask)
-	}
-	return false
 }
 
 // each calls fn for the tables with the components of a mask, with the number of rows and a query before the first one.
 func (t *tables) each(wanted ecs.Mask, fn func(t *table, n int, q *ecs.Query)) {
-	t.probe.wanted, t.probe.masks = wanted, t.probe.masks[:0]
-	q := t.world.Query(&t.probe)
-	q.Count()
-	q.Close()
-	for i := range t.probe.masks {
-		known := t.of(&t.probe.masks[i])
+	t.probe.Wanted = wanted
+	t.probe.Find(t.world)
+	for i := range t.probe.Masks {
+		known := t.of(&t.probe.Masks[i])
 		t.query = t.world.Query(&known.filter)
 		fn(known, t.query.Count(), &t.query)
 	}
@@ -56,11 +41,8 @@ func (t *tables) of(mask *ecs.Mask) *table {
 		return found
 	}
 	exclusive := mask.Exclusive()
-	found := &table{filter: t.world.Cache().Register(&exclusive)}
-	for _, id := range ecs.ComponentIDs(t.world) {
-		if info, ok := ecs.ComponentInfo(t.world, id); ok && info.IsRelation && mask.Get(id) {
-			found.related = true
-		}
+	found := &table{
+		filter: t.world.Cache().Register(&exclusive), related: archeutil.HasRelation(t.world, mask),
 	}
 	t.known[*mask] = found
 	return found

@@ -3,7 +3,6 @@ package rewind
 import (
 	"fmt"
 	"reflect"
-	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
@@ -40,11 +39,12 @@ func Snap(distance float64) KeepOption {
 
 // A cut is a component whose changes are discontinuities.
 type cut struct {
-	past     *delta.History
-	compared []int // words of a row
+	past *delta.History
+	blend.Cut
 }
 
 // Cut is playout.Cut: a change of the component, or of its fields with the given paths, is a discontinuity.
+// Paths are those of [replication.Field].
 //
 // Panics if the component is not registered, or lacks a field.
 func Cut[T any](h *History, fields ...string) {
@@ -53,21 +53,11 @@ func Cut[T any](h *History, fields ...string) {
 	if comp == nil {
 		panic(fmt.Sprintf("rewind: Cut: %v is not registered: register it in the schema", typ))
 	}
-	c, found := cut{past: h.in.Snap.Histories[number]}, 0
-	for i := range comp.Columns {
-		col := &comp.Columns[i]
-		if len(fields) > 0 && !slices.Contains(fields, col.Path) {
-			continue
-		}
-		found++
-		for w := range col.Codec.Words() {
-			c.compared = append(c.compared, col.Word+w)
-		}
+	c, missing := blend.NewCut(comp, fields)
+	if missing != "" {
+		panic(fmt.Sprintf("rewind: Cut: %v has no replicated field %q", typ, missing))
 	}
-	if found < len(fields) {
-		panic(fmt.Sprintf("rewind: Cut: %v lacks one of the fields %q", typ, fields))
-	}
-	h.cuts = append(h.cuts, c)
+	h.cuts = append(h.cuts, cut{h.in.Snap.Histories[number], c})
 }
 
 // cutsBetween reports whether there is a discontinuity between two states of a slot.
@@ -76,13 +66,8 @@ func cutsBetween(cuts []cut, slot int, r ackstate.Around) bool {
 		c := &cuts[i]
 		a, before := c.past.At(slot, r.From)
 		b, after := c.past.At(slot, r.To)
-		if before != delta.Present || after != delta.Present {
-			continue
-		}
-		for _, w := range c.compared {
-			if a[w] != b[w] {
-				return true
-			}
+		if before == delta.Present && after == delta.Present && c.Between(a, b) {
+			return true
 		}
 	}
 	return false

@@ -76,7 +76,7 @@ func New(c *schema.Component, modes ...FieldMode) (*Kernel, error) {
 			continue
 		}
 		mode := byCodec
-		if m := slices.IndexFunc(modes, func(m FieldMode) bool { return m.Path == Pattern(col.Path) }); m >= 0 {
+		if m := slices.IndexFunc(modes, func(m FieldMode) bool { return m.Path == pattern(col.Path) }); m >= 0 {
 			mode, used[m] = modes[m].Mode, true
 		}
 		if err := k.add(col, mode); err != nil {
@@ -113,8 +113,8 @@ func (k *Kernel) allFixed() (columns []*schema.Column) {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// Pattern returns the path of a column without its indices, as replication.Field names it.
-func Pattern(path string) string { return index.ReplaceAllString(path, "") }
+// pattern returns the path of a column without its indices, as replication.Field names it.
+func pattern(path string) string { return index.ReplaceAllString(path, "") }
 
 // add adds a column.
 func (k *Kernel) add(col *schema.Column, mode Mode) error {

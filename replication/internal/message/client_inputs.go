@@ -17,8 +17,8 @@ type clientInputs struct {
 	// The server has the inputs of these ticks, or knows that there are none: from known[0] up to known[1].
 	known      [2]delta.Tick
 	reported   bool       // known is valid
-	reportedAt delta.Tick // the tick of the newest report,
-	late       uint8      // and its number of late inputs
+	reportedAt delta.Tick // the tick of the newest report
+	late       uint8      // the number of late inputs in it
 	list       []inputRow // scratch memory of unacknowledged
 }
 

@@ -5,7 +5,7 @@ package message
 //	checksum 32 | kind 3, epoch 3, long 1, stamped 1 | time 16 or 32 | bits...
 //
 // The epoch is 0 in sessions with checksums; in others it marks late packets of a former session. The
-// time is the sender's: the server's tick, or the number of calls of the client's Apply. The bits of a
+// time is the sender's: the server's tick, or the ticks that passed at the client. The bits of a
 // packet of messages are
 //
 //	index | report | acks | messages ... | 0

@@ -1,12 +1,11 @@
 // Package seam lets packages beside replication, such as playout, see the inside of its clients and
 // servers without being part of it. It owns nothing: package replication sets its functions, which take
-// public values and return pointers to their parts. What they point to is only read, between the calls of
-// the client or server that it belongs to.
+// public values and return pointers to their parts. What they point to is only read, except for what the
+// fields name, and between the calls of the client or server that it belongs to.
 package seam
 
 import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
-	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
@@ -21,8 +20,7 @@ import (
 type Client struct {
 	Schema *schema.Schema
 	Recv   *receive.Receiver // held states, and what is known of ticks; Watch may be set
-	Apply  *apply.Applier    // the world and which entity shows which slot; View.Replaced may be added to
-	Clock  *clock.Ticks
+	Apply  *apply.Applier    // the world, and which entity shows which slot; View.Replaced and Lingering may be set
 	// Messages may have Shown set: the play-out time that the inputs to come are stamped with. It is nil
 	// if the schema has neither messages nor inputs.
 	Messages *message.ClientMessages

@@ -23,7 +23,7 @@ type capture struct {
 	Marker     ecs.ID
 	Owner      uint32   // which the server's markers carry
 	Components []ecs.ID // by component
-	probe      maskProbe
+	probe      archeutil.MaskProbe
 	Tables     map[ecs.Mask]*Table
 	Order      []*Table   // the tables, oldest first
 	codes      []uint32   // of one component in a block of rows
@@ -45,7 +45,7 @@ const CaptureRows = 64
 // Init prepares captures of a world.
 func (c *capture) Init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) ecs.ID) {
 	c.Marker, c.Owner = marker(w), newOwner()
-	c.probe.marker = c.Marker
+	c.probe.Wanted = ecs.All(c.Marker)
 	words := 0
 	for i := range s.Components {
 		comp := &s.Components[i]
@@ -66,16 +66,13 @@ func (c *capture) Init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) e
 func (s *Snapshot) CaptureWorld(old func(b int, slots uint64, limit delta.Tick)) {
 	c := &s.Capture
 	s.Slots.Reclaim()
-	c.probe.masks = c.probe.masks[:0]
-	q := s.World.Query(&c.probe)
-	q.Count()
-	q.Close()
-	for i := range c.probe.masks {
-		s.table(&c.probe.masks[i]) // panics before anything is captured
+	c.probe.Find(s.World)
+	for i := range c.probe.Masks {
+		s.table(&c.probe.Masks[i]) // panics before anything is captured
 	}
 	s.findResources() // and this
-	for i := range c.probe.masks {
-		s.captureTable(s.table(&c.probe.masks[i]))
+	for i := range c.probe.Masks {
+		s.captureTable(s.table(&c.probe.Masks[i]))
 	}
 	for _, t := range c.Order {
 		if t.captured != s.Tick { // the world no longer has such entities
@@ -83,8 +80,8 @@ func (s *Snapshot) CaptureWorld(old func(b int, slots uint64, limit delta.Tick))
 		}
 	}
 	s.removeGone()
-	for i := range c.probe.masks {
-		s.captureReferences(s.table(&c.probe.masks[i]))
+	for i := range c.probe.Masks {
+		s.captureReferences(s.table(&c.probe.Masks[i]))
 	}
 	s.captureResources()
 	clear(s.Phases.early)
@@ -98,12 +95,7 @@ func (s *Snapshot) table(mask *ecs.Mask) *Table {
 	if t := c.Tables[*mask]; t != nil {
 		return t
 	}
-	t := &Table{Mask: *mask, Weight: 1}
-	for _, id := range ecs.ComponentIDs(s.World) {
-		if info, ok := ecs.ComponentInfo(s.World, id); ok && info.IsRelation && mask.Get(id) {
-			t.relation = true
-		}
-	}
+	t := &Table{Mask: *mask, Weight: 1, relation: archeutil.HasRelation(s.World, mask)}
 	for i, id := range c.Components {
 		if mask.Get(id) && !s.Schema.Components[i].Resource {
 			m := member{Component: i, id: id, values: &s.Schema.Components[i], history: s.Histories[i]}

@@ -52,20 +52,6 @@ type member struct {
 	gathered  unsafe.Pointer // copies of the values of a block that are not contiguous
 }
 
-// maskProbe is a filter that matches nothing and records the masks that it is asked about.
-type maskProbe struct {
-	marker ecs.ID
-	masks  []ecs.Mask
-}
-
-// Matches implements [ecs.Filter].
-func (p *maskProbe) Matches(mask *ecs.Mask) bool {
-	if mask.Get(p.marker) {
-		p.masks = append(p.masks, *mask)
-	}
-	return false
-}
-
 // addMember adds a component to the table, or to the part of its condition.
 func (t *Table) addMember(m member, link int) {
 	if m.values.Class == 0 {
