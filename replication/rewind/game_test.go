@@ -39,6 +39,7 @@ type network struct {
 	jitter  float64 // mean of the additional delay
 	loss    float64
 	packets []flight
+	arrival float64             // when the packet arrived that is handed over
 	watch   func(packet []byte) // of every packet that is sent, lost or not
 }
 
@@ -62,6 +63,7 @@ func (n *network) receive(now float64, take func([]byte)) {
 	slices.SortStableFunc(n.packets, func(a, b flight) int { return int(math.Copysign(1, a.at-b.at)) })
 	i := 0
 	for ; i < len(n.packets) && n.packets[i].at <= now; i++ {
+		n.arrival = n.packets[i].at
 		take(n.packets[i].data)
 	}
 	n.packets = n.packets[i:]
@@ -93,6 +95,7 @@ type game struct {
 	playing   bool // the client has a play-out
 	shift     float64
 	frame     func()            // called in every frame of the client, before it gives inputs
+	received  func()            // called by the server after each packet
 	tick      func()            // called in every tick of the server, before Replicate
 	input     func(tick uint32) // called once for a tick in which the client gives an input; sets it
 	given     uint32
@@ -114,7 +117,7 @@ func newGameOf(t testing.TB, seed uint64, rate, loss float64, schema *replicatio
 		world: &world, mirror: &mirror, playing: true, exact: true,
 	}
 	link := func(direction uint64) network {
-		return network{rng: rand.New(rand.NewPCG(seed, direction)), oneWay: 0.075, jitter: 0.002, loss: loss}
+		return network{rng: rand.New(rand.NewPCG(seed, direction)), oneWay: 0.075, jitter: 0.008, loss: loss}
 	}
 	g.nextTick = 1 / rate // tick n is at n / rate seconds
 	g.up, g.down = link(2), link(3)
@@ -160,7 +163,12 @@ func (g *game) run(seconds float64) {
 }
 
 func (g *game) serverTick() {
-	g.up.receive(g.now, func(p []byte) { _ = g.peer.Receive(p) })
+	g.up.receive(g.now, func(p []byte) {
+		_ = g.peer.Receive(p)
+		if g.received != nil {
+			g.received()
+		}
+	})
 	if g.tick != nil {
 		g.tick()
 	}
