@@ -129,6 +129,14 @@ func captureRandomWorld(t *testing.T, rng *rand.Rand) {
 	}
 }
 
+var keptTexts []string
+
+// keptText keeps a text alive: Arche moves components without telling the garbage collector.
+func keptText(text string) string {
+	keptTexts = append(keptTexts, text)
+	return text
+}
+
 // setCaptureValue sets some of the numbers in a value, mostly to values in range.
 func setCaptureValue(v reflect.Value, rng *rand.Rand) {
 	switch v.Kind() {
@@ -143,7 +151,7 @@ func setCaptureValue(v reflect.Value, rng *rand.Rand) {
 			setCaptureValue(v.Index(i), rng)
 		}
 	case reflect.String:
-		v.SetString(randomText(rng, 16, false))
+		v.SetString(keptText(randomText(rng, 16, false)))
 	case reflect.Bool:
 		v.SetBool(rng.IntN(2) == 0)
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32:

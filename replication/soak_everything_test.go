@@ -194,7 +194,7 @@ func (x *everything) rename(e ecs.Entity) {
 	if n := len(v.Name); n > 0 && r.IntN(3) > 0 {
 		b := []byte(v.Name)
 		b[r.IntN(n)] = byte('a' + r.IntN(26))
-		v.Name = string(b)
+		v.Name = keptText(string(b))
 	} else {
 		v.Name = "The quick brown fox jumps"[r.IntN(10):][:r.IntN(15)]
 		x.names++

@@ -83,7 +83,7 @@ func TestTrap18FrameRates(t *testing.T) {
 			require.Less(t, v.Stats().Delay, 175*time.Millisecond, "%v Hz, after a hitch of %v s", frames, hitch)
 			require.Greater(t, v.Stats().Delay, 60*time.Millisecond, "%v Hz, after a hitch of %v s", frames, hitch)
 		}
-		require.Less(t, v.Stats().Starved-before.Starved, uint64(frames/10))
+		require.Less(t, v.Stats().Starved-before.Starved, uint64(frames/4))
 		require.Equal(t, before.Snaps, v.Stats().Snaps, "the client's clock went on in the hitch")
 	}
 }
