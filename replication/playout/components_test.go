@@ -262,3 +262,15 @@ func TestMisuseIsAnsweredBySentences(t *testing.T) {
 	g.spawn(place{})
 	g.run(1)
 }
+
+// TestATwinFollowsOneComponent: two components can't both write the same values.
+func TestATwinFollowsOneComponent(t *testing.T) {
+	type spot place
+	type drawn place
+	g := &game{t: t, rand: newRand(t), profile: quiet, rate: 20, frames: 60}
+	g.prepare(1, func() { replication.Register[spot](g.schema) })
+	p := playout.New(g.client)
+	playout.InterpolateInto[place, drawn](p)
+	require.PanicsWithValue(t, "playout: InterpolateInto: playout_test.drawn has the values of a component already: "+
+		"declare a type for each", func() { playout.InterpolateInto[spot, drawn](p) })
+}
