@@ -131,7 +131,7 @@ func captureRandomWorld(t *testing.T, rng *rand.Rand) {
 
 var keptTexts []string
 
-// keptText keeps a text alive: Arche moves components without telling the garbage collector.
+// keptText keeps a text alive: the garbage collector does not see how Arche moves components.
 func keptText(text string) string {
 	keptTexts = append(keptTexts, text)
 	return text
