@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"strconv"
+	"strings"
+
+	"github.com/arche-replicate/arche-replicate/replication"
 )
 
 // writeCodes prints the quantised codes of each row of a trace as CSV, for programs that compare other
@@ -33,33 +35,28 @@ func writeCodes(cfg config, src io.Reader, dst io.Writer) error {
 			fmt.Fprintf(w, ",%s.%d", c.name, n)
 		}
 	}
-	var line []byte
-	codes := []uint64{}
-	for first := uint64(0); ; {
-		fmt.Fprintln(w)
-		if err := r.next(); err == io.EOF {
-			return w.Flush()
-		} else if err != nil {
-			return err
-		}
-		if line == nil {
-			first = r.tick
-		}
-		if cfg.over(r.tick - first) {
-			return w.Flush()
-		}
-		line = strconv.AppendUint(line[:0], r.tick, 10)
-		line = strconv.AppendUint(append(line, ','), r.entity, 10)
-		for i, has := range r.has {
-			if has {
-				codes = schema.Codes(r.values[i].Interface(), codes[:0])
-			}
-			for n := range counts[i] {
-				if line = append(line, ','); has {
-					line = strconv.AppendUint(line, codes[n], 10)
-				}
-			}
-		}
-		fmt.Fprintf(w, "%s", line)
+	fmt.Fprintln(w)
+	err = r.next()
+	for first := r.tick; err == nil && !cfg.over(r.tick-first); err = r.next() {
+		fmt.Fprintf(w, "%d,%d", r.tick, r.entity)
+		writeRow(w, r, schema, counts)
 	}
+	if err != nil && err != io.EOF {
+		return err
+	}
+	return w.Flush()
+}
+
+// writeRow prints the codes of the latest row, of which each component has so many.
+func writeRow(w io.Writer, r *reader, schema *replication.Schema, counts []int) {
+	for i, has := range r.has {
+		if !has {
+			fmt.Fprint(w, strings.Repeat(",", counts[i]))
+			continue
+		}
+		for _, code := range schema.Codes(r.values[i].Interface(), []uint64{}) {
+			fmt.Fprintf(w, ",%d", code)
+		}
+	}
+	fmt.Fprintln(w)
 }

@@ -155,7 +155,7 @@ var published = map[string][]bar{
 		{method: "Fiedler, by hand", bytes: 525, published: true},
 	},
 	"arena:6": {
-		{method: "@colyseus/schema, stream", bytes: 9269, published: true},
+		{method: "colyseus, stream", bytes: 9269, published: true},
 		{method: "nengi, stream", bytes: 10994, published: true},
 		{method: "msgpack, floats", bytes: 22576, published: true},
 	},

@@ -8,7 +8,7 @@ import (
 
 // measure returns the mean bytes per tick of a method, from the tick on in which the first acknowledgement
 // has arrived. A receiver decodes every tick from what it had at the newest acknowledged tick, and
-// must have the same state as the sender.
+// must have the same state as the sender. A tick without changes takes nothing.
 func (r *recording) measure(m *method, rtt int) (float64, error) {
 	received := make([]state, len(r.ticks))
 	total := 0
@@ -21,7 +21,7 @@ func (r *recording) measure(m *method, rtt int) (float64, error) {
 		if !received[t].equal(now) {
 			return 0, fmt.Errorf("%s: tick %d: the receiver has another state", m.name, t)
 		}
-		if t > rtt {
+		if t > rtt && (m.always || len(changesOf(acknowledged(r.ticks, t-rtt), now)) > 0) {
 			total += len(data)
 		}
 		release(received, t-rtt)
@@ -73,7 +73,8 @@ func (r *recording) measureLayout(l *layout, level zstd.EncoderLevel, rtt int) (
 	for t, now := range r.ticks {
 		out := stream{writes: true}
 		base := acknowledged(r.ticks, t-rtt)
-		l.code(&out, r, base, changesOf(base, now))
+		changes := changesOf(base, now)
+		l.code(&out, r, base, changes)
 		data := c.compress(out.b, here.upTo(t-rtt+1))
 		here.sent = append(here.sent, out.b)
 
@@ -84,11 +85,11 @@ func (r *recording) measureLayout(l *layout, level zstd.EncoderLevel, rtt int) (
 		there.sent = append(there.sent, plain)
 		in := stream{b: plain}
 		base = acknowledged(received, t-rtt)
-		changes := l.code(&in, r, base, nil)
-		if received[t] = apply(base, changes); in.bad || len(in.b) > 0 || !received[t].equal(now) {
+		read := l.code(&in, r, base, nil)
+		if received[t] = apply(base, read); in.bad || len(in.b) > 0 || !received[t].equal(now) {
 			return 0, fmt.Errorf("zstd, %s: tick %d: the receiver has another state", l.name, t)
 		}
-		if t > rtt {
+		if t > rtt && len(changes) > 0 {
 			total += len(data)
 		}
 		release(received, t-rtt)

@@ -16,16 +16,17 @@ type method struct {
 	name   string
 	encode func(r *recording, base, now state) []byte
 	decode func(r *recording, base state, data []byte) (state, error)
+	always bool // something is sent even if nothing changed
 }
 
 var errData = errors.New("malformed data")
 
 // methods are those that need nothing but the baseline.
 var methods = []method{
-	{"raw, all entities", encodeRaw, decodeRaw},
-	{"msgpack", encodeMsgpack, decodeMsgpack},
-	{"protobuf", encodeProtobuf, decodeProtobuf},
-	{"mask, fixed width", encodeMasks, decodeMasks},
+	{"raw, all entities", encodeRaw, decodeRaw, true},
+	{"msgpack", encodeMsgpack, decodeMsgpack, false},
+	{"protobuf", encodeProtobuf, decodeProtobuf, false},
+	{"mask, fixed width", encodeMasks, decodeMasks, false},
 }
 
 const (

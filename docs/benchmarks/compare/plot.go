@@ -66,7 +66,8 @@ func (r *result) draw(b *bytes.Buffer, left, top float64) {
 	rows := slices.Clone(r.rows)
 	slices.SortStableFunc(rows, func(x, y bar) int { return cmp.Compare(x.bytes, y.bytes) })
 	text(b, "name", "start", left+16, top+22, fmt.Sprintf("%s, round trip %d ticks", r.name, r.rtt))
-	low, high := math.Log(rows[0].bytes/2), math.Log(rows[len(rows)-1].bytes)
+	scale := func(bytes float64) float64 { return math.Log(max(bytes, 1)) }
+	low, high := scale(rows[0].bytes)-math.Ln2, scale(rows[len(rows)-1].bytes)
 	for i, row := range rows {
 		y := top + panelHead + float64(i*lineHeight)
 		class := "other"
@@ -76,7 +77,7 @@ func (r *result) draw(b *bytes.Buffer, left, top float64) {
 		case row.published:
 			class = "published"
 		}
-		width := (panelWidth - labelWidth - numberWidth - 16) * (math.Log(row.bytes) - low) / (high - low)
+		width := (panelWidth - labelWidth - numberWidth - 16) * (scale(row.bytes) - low) / (high - low)
 		text(b, "", "end", left+labelWidth, y+14, row.method)
 		fmt.Fprintf(b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="14" rx="2"/>`+"\n", class, left+labelWidth+8, y+3, width)
 		text(b, "", "start", left+labelWidth+14+width, y+14, number(row.bytes))

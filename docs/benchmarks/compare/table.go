@@ -10,7 +10,7 @@ import (
 
 // number formats bytes per tick.
 func number(v float64) string {
-	if v < 100 {
+	if v < 1000 {
 		return fmt.Sprintf("%.1f", v)
 	}
 	digits := fmt.Sprintf("%.0f", v)
