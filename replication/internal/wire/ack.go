@@ -9,10 +9,11 @@ import (
 //
 //	kind 3, words 5 | sequence 16 | words x 32 | missing x (slot 32, low bits of the tick 8)
 //
-// There are 0 to 30 words, or 32, for which the number is 31. Bit i of the words is for the packet i before the sequence, which has the low bits of the newest one
-// that the client received; without words there is no sequence. The server completes it to the newest one
-// that it has sent: far fewer than 2^16 packets may be in flight. A missing entry names a
-// baseline that the client should have but doesn't. Duplicates and late packets do no harm.
+// There are 0 to 30 words, or 32, for which the number is 31. Bit i of the words is for the packet i before
+// the sequence, which has the low bits of the newest one that the client received; without words there is
+// no sequence. The server completes it to the newest one that it has sent: far fewer than 2^16 packets may
+// be in flight. A missing entry names a baseline that the client should have but doesn't. Duplicates and
+// late packets do no harm.
 
 const (
 	MaxAckWords  = WindowSize / 32
