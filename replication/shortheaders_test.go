@@ -55,7 +55,7 @@ func TestShortHeadersAreUsed(t *testing.T) {
 	require.Zero(t, forms(x, 100, move)[wire.HeaderLong])
 	require.Equal(t, [3]int{wire.HeaderShort: 50}, forms(x, 100, move))
 	x.peer.SetSendInterval(1)
-	for range 400 { // nobody hears them
+	for range 400 { // they are lost
 		move()
 		x.replicate()
 	}

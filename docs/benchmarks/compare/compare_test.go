@@ -135,13 +135,13 @@ func TestCompareTestdata(t *testing.T) {
 	page := filepath.Join(dir, "benchmarks.md")
 	require.NoError(t, os.WriteFile(page, []byte("before\n"+tableBegin+"old\n"+tableEnd+"after\n"), 0o644))
 	const data = "../../../examples/trace/testdata/"
-	require.NoError(t, compare([]string{data + "crowd.csv:3", data + "lives.csv:2"}, 40, dir))
+	require.NoError(t, compare([]string{data + "crowd.csv:3", data + "lives.csv:2"}, 40, zstd.SpeedBestCompression, dir))
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "crowd, round trip 3 | lives, round trip 2 |")
 	require.NotContains(t, string(text), "old")
 	require.True(t, strings.HasPrefix(string(text), "before\n") && strings.HasSuffix(string(text), "after\n"))
-	for _, name := range []string{"Compact", "Packed", "zstd", "msgpack", "protobuf", "mask, fixed width", "raw, all entities"} {
+	for _, name := range []string{"Compact", "Packed", "zstd, best", "msgpack", "protobuf", "mask, fixed width", "raw, all entities"} {
 		require.Contains(t, string(text), "| "+name+" |")
 	}
 	svg, err := os.ReadFile(filepath.Join(dir, "bytes-per-tick.svg"))
@@ -149,8 +149,8 @@ func TestCompareTestdata(t *testing.T) {
 	require.NoError(t, xml.Unmarshal(svg, new(struct{})))
 	require.Contains(t, string(svg), "prefers-color-scheme: dark")
 
-	require.Error(t, compare(nil, 0, ""))
+	require.Error(t, compare(nil, 0, 0, ""))
 	for _, file := range []string{data + "crowd.csv", data + "crowd.csv:0", data + "crowd.csv:x", "missing:3"} {
-		require.Error(t, compare([]string{file}, 0, ""), file)
+		require.Error(t, compare([]string{file}, 0, 0, ""), file)
 	}
 }

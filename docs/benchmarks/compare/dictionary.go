@@ -22,15 +22,15 @@ var layouts = []layout{
 	{"columns of differences", true, true},
 }
 
-// A stream writes numbers, or reads them.
-type stream struct {
+// A transcript writes numbers, or reads them.
+type transcript struct {
 	writes bool
 	b      []byte
 	bad    bool
 }
 
 // number writes v and returns it, or returns what it reads.
-func (s *stream) number(v uint64) uint64 {
+func (s *transcript) number(v uint64) uint64 {
 	if s.writes {
 		s.b = binary.AppendUvarint(s.b, v)
 		return v
@@ -45,7 +45,7 @@ func (s *stream) number(v uint64) uint64 {
 }
 
 // flag is number for a bool.
-func (s *stream) flag(v bool) bool {
+func (s *transcript) flag(v bool) bool {
 	n := uint64(0)
 	if v {
 		n = 1
@@ -54,7 +54,7 @@ func (s *stream) flag(v bool) bool {
 }
 
 // code writes or reads changes in a layout.
-func (l *layout) code(s *stream, r *recording, base state, changes []change) []change {
+func (l *layout) code(s *transcript, r *recording, base state, changes []change) []change {
 	n := s.number(uint64(len(changes)))
 	if n > maxSlots {
 		s.bad, n = true, 0
@@ -106,7 +106,7 @@ func (l *layout) code(s *stream, r *recording, base state, changes []change) []c
 }
 
 // head codes slot and kind of a change.
-func (l *layout) head(s *stream, r *recording, base state, changes []change, i int) {
+func (l *layout) head(s *transcript, r *recording, base state, changes []change, i int) {
 	next := 0
 	if i > 0 {
 		next = changes[i-1].slot + 1
@@ -124,7 +124,7 @@ func (l *layout) head(s *stream, r *recording, base state, changes []change, i i
 }
 
 // value codes a code of a change.
-func (l *layout) value(s *stream, c *change, column int) {
+func (l *layout) value(s *transcript, c *change, column int) {
 	code := &c.now.codes[column]
 	if !l.deltas || c.kind == created {
 		*code = s.number(*code)

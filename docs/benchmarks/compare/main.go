@@ -1,7 +1,7 @@
 // Command compare replays recordings through arche-replicate and through other ways to send the same
 // quantised state, and prints the bytes per tick of each as a table.
 //
-//	go run ./compare [-docs ..] [-ticks N] FILE:ROUNDTRIP...
+//	go run ./compare [-docs ..] [-ticks N] [-best] FILE:ROUNDTRIP...
 //
 // A recording is a file for examples/trace; the round trip is in ticks. With -docs the table also goes into
 // benchmarks.md in that directory, and a picture beside it.
@@ -21,13 +21,20 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 func main() {
 	docs := flag.String("docs", "", "`directory` of benchmarks.md, which gets the table, and of the picture")
 	ticks := flag.Int("ticks", 0, "use the first `ticks` of each recording only; 0 is all")
+	best := flag.Bool("best", false, "use the best level of zstd: ten times slower, some per cent smaller")
 	flag.Parse()
-	if err := compare(flag.Args(), *ticks, *docs); err != nil {
+	level := zstd.SpeedBetterCompression
+	if *best {
+		level = zstd.SpeedBestCompression
+	}
+	if err := compare(flag.Args(), *ticks, level, *docs); err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(1)
 	}
@@ -49,7 +56,7 @@ type bar struct {
 	published bool // by others, not measured here
 }
 
-func compare(files []string, ticks int, docs string) error {
+func compare(files []string, ticks int, level zstd.EncoderLevel, docs string) error {
 	if len(files) == 0 {
 		return errors.New("no recordings: name them as FILE:ROUNDTRIP, such as cubes.trace.csv.zst:6")
 	}
@@ -70,7 +77,7 @@ func compare(files []string, ticks int, docs string) error {
 	}
 	var results []result
 	for _, file := range files {
-		r, err := compareFile(tool, file, ticks)
+		r, err := compareFile(tool, file, ticks, level)
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
@@ -89,7 +96,7 @@ func compare(files []string, ticks int, docs string) error {
 }
 
 // compareFile measures all methods on a recording.
-func compareFile(tool, file string, ticks int) (result, error) {
+func compareFile(tool, file string, ticks int, level zstd.EncoderLevel) (result, error) {
 	path, trip, ok := strings.Cut(file, ":")
 	rtt, err := strconv.Atoi(trip)
 	if !ok || err != nil || rtt < 1 {
@@ -115,11 +122,11 @@ func compareFile(tool, file string, ticks int) (result, error) {
 	if err != nil {
 		return out, err
 	}
-	size, layout, err := r.measureZstd(rtt)
+	size, layout, err := r.measureZstd(rtt, level)
 	if err != nil {
 		return out, err
 	}
-	add("zstd", size, false)
+	add("zstd, "+level.String(), size, false)
 	out.note = layout
 	for i := range methods {
 		size, err := r.measure(&methods[i], rtt)
@@ -155,8 +162,8 @@ var published = map[string][]bar{
 		{method: "Fiedler, by hand", bytes: 525, published: true},
 	},
 	"arena:6": {
-		{method: "colyseus, stream", bytes: 9269, published: true},
-		{method: "nengi, stream", bytes: 10994, published: true},
+		{method: "colyseus, reliable", bytes: 9269, published: true},
+		{method: "nengi, reliable", bytes: 10994, published: true},
 		{method: "msgpack, floats", bytes: 22576, published: true},
 	},
 }

@@ -46,7 +46,7 @@ func release(states []state, t int) {
 
 // measureZstd returns the mean bytes per tick of zstd with a dictionary of acknowledged ticks, in the best
 // layout, and the name of that. The layouts are compared on the first ticks, at a lower level.
-func (r *recording) measureZstd(rtt int) (best float64, name string, err error) {
+func (r *recording) measureZstd(rtt int, level zstd.EncoderLevel) (best float64, name string, err error) {
 	first := *r
 	first.ticks = r.ticks[:min(len(r.ticks), 400+rtt)]
 	var chosen *layout
@@ -59,7 +59,7 @@ func (r *recording) measureZstd(rtt int) (best float64, name string, err error) 
 			best, chosen = size, &layouts[i]
 		}
 	}
-	best, err = r.measureLayout(chosen, zstd.SpeedBestCompression, rtt)
+	best, err = r.measureLayout(chosen, level, rtt)
 	return best, chosen.name, err
 }
 
@@ -71,7 +71,7 @@ func (r *recording) measureLayout(l *layout, level zstd.EncoderLevel, rtt int) (
 	var here, there dictionary
 	total := 0
 	for t, now := range r.ticks {
-		out := stream{writes: true}
+		out := transcript{writes: true}
 		base := acknowledged(r.ticks, t-rtt)
 		changes := changesOf(base, now)
 		l.code(&out, r, base, changes)
@@ -83,7 +83,7 @@ func (r *recording) measureLayout(l *layout, level zstd.EncoderLevel, rtt int) (
 			return 0, fmt.Errorf("zstd: tick %d: %w", t, err)
 		}
 		there.sent = append(there.sent, plain)
-		in := stream{b: plain}
+		in := transcript{b: plain}
 		base = acknowledged(received, t-rtt)
 		read := l.code(&in, r, base, nil)
 		if received[t] = apply(base, read); in.bad || len(in.b) > 0 || !received[t].equal(now) {
