@@ -122,8 +122,8 @@ func (r *recording) compact(t *testing.T, rtt int, near bool) (bytes float64, ti
 	sender, receiver := NewCompact(r.layout), NewCompact(r.layout)
 	ours, theirs := make([]Model, rtt), make([]Model, rtt)
 	for i := range ours {
-		ours[i].Reset()
-		theirs[i].Reset()
+		sender.Reset(&ours[i])
+		receiver.Reset(&theirs[i])
 	}
 	buf, dst := make([]byte, 1<<20), make([]uint32, 64)
 	bits := 0
