@@ -22,11 +22,11 @@ type entryReader interface {
 	beginFull(minBits int)
 	// beginUpdate starts the rows of an entry with baselines. So many of them may differ from the
 	// first baseline's. The ratios are those of its ticks, as in delta.Past.
-	beginUpdate(changeable int, ratio, ratio3 int64)
+	beginUpdate(changeable int, ratio, ratio3, ratio4 int64)
 	// row reads the row of component k, which has these rows at the baselines, or nil. If the row is
 	// that of the first baseline, it returns false and leaves dst alone. It also returns whether the
 	// reader has not failed.
-	row(k int, dst, base, base2, base3 []uint32) (changed, ok bool)
+	row(k int, dst, base, base2, base3, base4 []uint32) (changed, ok bool)
 	// number reads a number that describes a part, bytes the contents.
 	number() uint64
 	bytes(dst []byte)
@@ -157,7 +157,7 @@ func (rc *Receiver) readFull(in entryReader, e *entryHead, tick delta.Tick) erro
 	for _, c := range layout.coded {
 		k, comp := int(c), &rc.schema.Components[c]
 		row := rc.staged.room(staged, rows, layout.offsets[k], k, comp.Words)
-		if _, ok := in.row(k, row, nil, nil, nil); !ok || !rc.staged.takeRow(comp, row) {
+		if _, ok := in.row(k, row, nil, nil, nil, nil); !ok || !rc.staged.takeRow(comp, row) {
 			return wire.ErrMalformed
 		}
 	}
@@ -166,13 +166,13 @@ func (rc *Receiver) readFull(in entryReader, e *entryHead, tick delta.Tick) erro
 
 // baselines are the states that an update is coded against.
 type baselines struct {
-	first         *HeldState
-	second, third *HeldState // nil: nothing is predicted from it
+	first                 *HeldState
+	second, third, fourth *HeldState // nil: nothing is predicted from it
 
 	// The name of the baselines and the ratios that follow from it. Most entries of a packet have
 	// the same.
-	name          compact.Name
-	ratio, ratio3 int64
+	name                  compact.Name
+	ratio, ratio3, ratio4 int64
 }
 
 // find finds the states that an entry names in a packet of tick now, and returns false if one is
@@ -180,16 +180,20 @@ type baselines struct {
 func (b *baselines) find(held *HeldStates, name *compact.Name, now delta.Tick) bool {
 	if b.name != *name {
 		b.name = *name
-		b.ratio, b.ratio3 = name.Ratios(now)
+		b.ratio, b.ratio3, b.ratio4 = name.Ratios(now)
 	}
-	b.first, b.second, b.third = held.Find(name.A1), nil, nil
+	b.first, b.second, b.third, b.fourth = held.Find(name.A1), nil, nil, nil
 	if name.Span != 0 {
 		b.second = held.Find(name.A1 - name.Span)
 	}
 	if name.Third != 0 {
 		b.third = held.Find(name.A1 - name.Third)
 	}
-	if b.first == nil || name.Span != 0 && b.second == nil || name.Third != 0 && b.third == nil {
+	if name.Fourth != 0 {
+		b.fourth = held.Find(name.A1 - name.Fourth)
+	}
+	if b.first == nil || name.Span != 0 && b.second == nil ||
+		name.Third != 0 && b.third == nil || name.Fourth != 0 && b.fourth == nil {
 		return false
 	}
 	if b.ratio == 0 {
@@ -231,12 +235,12 @@ func (rc *Receiver) readUpdate(in entryReader, e *entryHead, b *baselines, tick 
 	if staged == nil {
 		return wire.ErrMalformed
 	}
-	in.beginUpdate(changeable, b.ratio, b.ratio3)
+	in.beginUpdate(changeable, b.ratio, b.ratio3, b.ratio4)
 	rows := rc.staged.words[staged.first:]
 	for _, c := range layout.coded {
 		k, comp := int(c), &rc.schema.Components[c]
 		row := rc.staged.room(staged, rows, layout.offsets[k], k, comp.Words)
-		var base2, base3 []uint32
+		var base2, base3, base4 []uint32
 		base := b.first.Row(k, comp.Words)
 		if b.second != nil && base != nil {
 			base2 = b.second.Row(k, comp.Words)
@@ -244,7 +248,10 @@ func (rc *Receiver) readUpdate(in entryReader, e *entryHead, b *baselines, tick 
 		if b.third != nil {
 			base3 = b.third.Row(k, comp.Words)
 		}
-		changed, ok := in.row(k, row, base, base2, base3)
+		if b.fourth != nil {
+			base4 = b.fourth.Row(k, comp.Words)
+		}
+		changed, ok := in.row(k, row, base, base2, base3, base4)
 		if !changed {
 			rc.staged.keepRow(staged, k, row, base, b.first, b.second)
 		}

@@ -89,11 +89,11 @@ func (p *packedEntries) beginFull(minBits int) {
 	p.usual = false
 }
 
-func (p *packedEntries) beginUpdate(changeable int, ratio, _ int64) {
+func (p *packedEntries) beginUpdate(changeable int, ratio, _, _ int64) {
 	p.usual, p.ratio = delta.Usual(&p.r, changeable), ratio
 }
 
-func (p *packedEntries) row(k int, dst, base, base2, _ []uint32) (changed, ok bool) {
+func (p *packedEntries) row(k int, dst, base, base2, _, _ []uint32) (changed, ok bool) {
 	changed = p.coder.DecodeChange(&p.r, k, p.usual, dst, base, base2, p.ratio)
 	return changed, p.r.Err() == nil
 }
