@@ -35,8 +35,8 @@ func Interpolate[T any](p *Playout, opts ...ComponentOption) {
 //
 // [Playout.Advance] adds a To to each mirrored entity that has a T, and removes it when the T is gone.
 //
-// Panics as [Interpolate] does, and if the fields differ, or To is registered in the schema or has the values of another
-// component already, or T is a relation of Arche: no entity has two.
+// Panics as [Interpolate] does, and if the fields differ, or To is registered in the schema or has the values of
+// another component already, or T is a relation of Arche: no entity has two.
 func InterpolateInto[T, To any](p *Playout, opts ...ComponentOption) {
 	c := newValues[T](p, "InterpolateInto", opts)
 	from, to := reflect.TypeFor[T](), reflect.TypeFor[To]()
@@ -55,7 +55,8 @@ func InterpolateInto[T, To any](p *Playout, opts ...ComponentOption) {
 	c.to = ecs.ComponentID[To](p.world)
 	for i := range p.twins {
 		if p.twins[i].id == c.to {
-			panic(fmt.Sprintf("playout: InterpolateInto: %v has the values of a component already: declare a type for each", to))
+			panic(fmt.Sprintf("playout: InterpolateInto: %v has the values of a component already: "+
+				"declare a type for each", to))
 		}
 	}
 	add(p, c, "InterpolateInto")
