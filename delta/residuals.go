@@ -27,18 +27,27 @@ type context struct {
 // order returns the order of the code for the next residual, of a field that moved by a distance of
 // m bits between the baselines.
 func (x *context) order(m uint) uint {
-	k := m / 2
-	if !x.moving {
-		k = 3
-	}
 	switch {
-	case x.first:
-	case x.moving && x.largest > 0:
-		k = (k + x.largest) / 2
+	case !x.moving && x.first:
+		return 3
 	case !x.moving:
-		k = x.largest - min(x.largest, 1)
+		return x.largest - min(x.largest, 1)
 	}
-	return k
+	return movingOrder(m, x.largest, x.first)
+}
+
+// movingOrder is context.order for residuals against a prediction. A field that did not move between
+// the baselines seldom moves because another one in the row does.
+func movingOrder(m, largest uint, first bool) uint {
+	switch {
+	case first && m <= 2:
+		return m
+	case m == 0:
+		return largest / 4
+	case largest == 0:
+		return m / 2
+	}
+	return (m/2 + largest) / 2
 }
 
 // saw notes a residual.

@@ -161,18 +161,21 @@ type slowContext struct {
 }
 
 func (x *slowContext) order(m uint) uint {
-	k := m / 2
 	if !x.moving {
-		k = 3
+		if x.first {
+			return 3
+		}
+		return max(x.largest, 1) - 1
 	}
 	switch {
-	case x.first:
-	case x.moving && x.largest > 0:
-		k = (k + x.largest) / 2
-	case !x.moving:
-		k = x.largest - min(x.largest, 1)
+	case x.first && (m == 1 || m == 2):
+		return m
+	case x.first || x.largest == 0:
+		return m / 2
+	case m == 0:
+		return x.largest / 4
 	}
-	return k
+	return (m/2 + x.largest) / 2
 }
 
 func (x *slowContext) saw(residual uint64) {

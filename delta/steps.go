@@ -117,13 +117,9 @@ func predictedSteps(d bitString, words []uint64, steps []step, implied int) (_ b
 	largest := uint(0)
 	for i := range steps {
 		s := &steps[i]
-		v, width, k := s.predicted, uint(s.width), uint(s.moved)/2
-		if largest == 0 {
-			if i == implied {
-				v--
-			}
-		} else {
-			k = (k + largest) / 2
+		v, width, k := s.predicted, uint(s.width), movingOrder(uint(s.moved), largest, i == 0)
+		if largest == 0 && i == implied {
+			v--
 		}
 		code, n := shortResidual(v, min(k, width), width)
 		s.bits[byPrediction] = uint8(n)

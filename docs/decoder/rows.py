@@ -176,7 +176,11 @@ class Residuals:
     def order(self, m):
         if not self.moving:
             return 3 if self.first else max(self.largest - 1, 0)
-        if self.first or self.largest == 0:
+        if self.first and m <= 2:
+            return m
+        if m == 0:
+            return self.largest >> 2
+        if self.largest == 0:
             return m >> 1
         return ((m >> 1) + self.largest) >> 1
 
