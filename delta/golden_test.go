@@ -119,8 +119,8 @@ func TestRowsOfKnownBits(t *testing.T) {
 
 // The sums were taken on amd64; if one changes, the wire format has changed.
 func TestRowsAreTheSameOnEveryMachine(t *testing.T) {
-	require.Equal(t, "13e2687ec2409988", sumOfRows(t, Plain, Linear, Wrap, Quat))
-	require.Equal(t, "0162868fd85851d7", sumOfRows(t, Plain, Linear, Wrap, Quat, Counter, Flags, Bytes))
+	require.Equal(t, "c466a41220244f45", sumOfRows(t, Plain, Linear, Wrap, Quat))
+	require.Equal(t, "4dc21f86baef2fad", sumOfRows(t, Plain, Linear, Wrap, Quat, Counter, Flags, Bytes))
 	require.Equal(t, "33ba72a1caea33f8", sumOfRows(t, Plain, Linear, Wrap, Quat, Reference, Counter, Flags, Bytes))
 }
 
