@@ -110,6 +110,7 @@ func TestEntitiesAreThoseOfTheSlowTwin(t *testing.T) {
 		var components []Component
 		for range 1 + s.below(5) {
 			components = append(components, s.componentOf(Plain, Linear, Wrap, Quat, Reference, Counter, Flags, Bytes))
+			s.replaceOrders(&components[len(components)-1])
 		}
 		x := newEntityTest(t, components...)
 		for range 3 {

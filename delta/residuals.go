@@ -145,7 +145,7 @@ func (p *Packed) encodeResiduals(
 			d, x = encodeQuat(d, words, x, f, cur[f.word+1:], &to, &moved, i == c.last)
 		case f.Kind <= Wrap:
 			v := zigzag(f.signed(f.code(cur), f.code(ref.row)))
-			k := x.order(ref.moved(f))
+			k := f.order(x.order(ref.moved(f)))
 			if implied {
 				v--
 			}
@@ -173,7 +173,7 @@ func encodeQuat(
 ) (bitString, context) {
 	for j := range to {
 		v := zigzag(int64(codes[j]) - int64(to[j]))
-		k := x.order(moved[j])
+		k := f.order(x.order(moved[j]))
 		if last && j == 2 && x.same {
 			v--
 		}
@@ -212,7 +212,7 @@ func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference
 			quat++
 			x = decodeQuat(r, x, f, dst[f.word+1:], &to, &moved, i == c.last)
 		case f.Kind <= Wrap:
-			v := readResidual(r, x.order(ref.moved(f)), f.Bits)
+			v := readResidual(r, f.order(x.order(ref.moved(f))), f.Bits)
 			x.saw(v)
 			if implied {
 				v++
@@ -238,7 +238,7 @@ func decodeQuat(
 ) context {
 	for j := range to {
 		implied := last && j == 2 && x.same
-		v := readResidual(r, x.order(moved[j]), f.Bits+1)
+		v := readResidual(r, f.order(x.order(moved[j])), f.Bits+1)
 		x.saw(v)
 		if implied {
 			v++

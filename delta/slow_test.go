@@ -201,6 +201,16 @@ func (x *slowContext) order(m uint) uint {
 	return (m/2 + x.largest) / 2
 }
 
+// slowOrder returns the order that replaces another one in a field.
+func slowOrder(f *Field, k uint) uint {
+	for i, order := range f.Orders {
+		if uint(i) == k {
+			return uint(order)
+		}
+	}
+	return k
+}
+
 func (x *slowContext) saw(residual uint64) {
 	x.first = false
 	x.largest = max(x.largest, uint(bits.Len64(residual)))
@@ -265,7 +275,7 @@ func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint3
 			quat++
 			for j := range to {
 				v := zigzag(int64(q[j+1]) - int64(to[j]))
-				k := x.order(m[j])
+				k := slowOrder(f, x.order(m[j]))
 				if last && j == 2 && x.same {
 					v--
 				}
@@ -274,7 +284,7 @@ func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint3
 			}
 		default:
 			v := zigzag(slowDistance(f, f.code(cur), f.code(ref.row)))
-			k := x.order(ref.moved(f))
+			k := slowOrder(f, x.order(ref.moved(f)))
 			if last && x.same {
 				v--
 			}

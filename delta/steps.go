@@ -18,6 +18,7 @@ type step struct {
 	halfCircle int64  // half of the circle of codes that wrap; for others, too large to matter
 	halfRange  uint32 // half of the range of residuals
 	width      uint8
+	orders     []uint8 // see Field.Orders
 
 	moved     uint8    // bits of the distance between the baselines
 	bits      [2]uint8 // of the codes of the two residuals
@@ -40,7 +41,7 @@ func stepsOf(fields []Field) (steps []step) {
 		if f.Kind != Linear && f.Kind != Wrap || f.circle != 0 || f.Bits == 0 || f.Bits > maxStepBits {
 			return nil
 		}
-		s := step{max: int64(f.Max), mask: -1, halfCircle: 1 << 62, halfRange: 1 << (f.Bits - 1), width: uint8(f.Bits)}
+		s := step{max: int64(f.Max), mask: -1, halfCircle: 1 << 62, halfRange: 1 << (f.Bits - 1), width: uint8(f.Bits), orders: f.Orders}
 		if f.Kind == Wrap {
 			s.mask, s.halfCircle = int64(lowBits(f.Bits)), int64(s.halfRange)
 		}
@@ -101,7 +102,7 @@ func plainSteps(d bitString, words []uint64, steps []step, implied int) bitStrin
 		if largest == 0 && i == implied {
 			v--
 		}
-		code, n := shortResidual(v, min(k, width), width)
+		code, n := shortResidual(v, min(replaced(s.orders, k), width), width)
 		s.bits[byBaseline] = uint8(n)
 		d = d.put(words, code, n)
 		largest = max(largest, uint(bits.Len32(v)))
@@ -121,7 +122,7 @@ func predictedSteps(d bitString, words []uint64, steps []step, implied int) (_ b
 		if largest == 0 && i == implied {
 			v--
 		}
-		code, n := shortResidual(v, min(k, width), width)
+		code, n := shortResidual(v, min(replaced(s.orders, k), width), width)
 		s.bits[byPrediction] = uint8(n)
 		d = d.put(words, code, n)
 		largest = max(largest, uint(bits.Len32(v)))
