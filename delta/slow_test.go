@@ -197,8 +197,10 @@ func (x *slowContext) order(m uint) uint {
 		return m / 2
 	case m == 0:
 		return x.largest / 4
+	case x.largest > 2 || m/2+x.largest < 2:
+		return (m/2 + x.largest) / 2
 	}
-	return (m/2 + x.largest) / 2
+	return 1
 }
 
 // slowOrder returns the order that replaces another one in a field.

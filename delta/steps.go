@@ -115,17 +115,17 @@ func plainSteps(d bitString, words []uint64, steps []step, implied int) bitStrin
 // bits that plainSteps takes, which often makes it unnecessary to try: no code is shorter than its
 // residual, nor is the code of a residual less one.
 func predictedSteps(d bitString, words []uint64, steps []step, implied int) (_ bitString, plain uint) {
-	largest := uint(0)
+	seen := uint(0)
 	for i := range steps {
 		s := &steps[i]
-		v, width, k := s.predicted, uint(s.width), movingOrder(uint(s.moved), largest, i == 0)
-		if largest == 0 && i == implied {
+		v, width, k := s.predicted, uint(s.width), movingOrder(uint(s.moved), seen)
+		if seen <= 1 && i == implied {
 			v--
 		}
 		code, n := shortResidual(v, min(replaced(s.orders, k), width), width)
 		s.bits[byPrediction] = uint8(n)
 		d = d.put(words, code, n)
-		largest = max(largest, uint(bits.Len32(v)))
+		seen = max(seen, 1+uint(bits.Len32(v)))
 		plain += uint(bits.Len32(s.plain))
 	}
 	return d, plain

@@ -207,11 +207,15 @@ class Residuals:
             return self.largest >> 2
         if self.largest == 0:
             return m >> 1
-        return ((m >> 1) + self.largest) >> 1
+        order = ((m >> 1) + self.largest) >> 1
+        return min(order, 1) if self.largest <= 2 else order
 
-    def residual(self, m, width, last):
+    def residual(self, m, field, width, last):
         """A residual. If nothing differed yet, the last one is not zero, and is written less one."""
-        v = self.r.residual(self.order(m), width)
+        k = self.order(m)
+        if k < len(field.orders):
+            k = field.orders[k]
+        v = self.r.residual(k, width)
         one = last and self.same
         self.first = False
         self.largest = max(self.largest, length(v))
@@ -221,14 +225,14 @@ class Residuals:
 
     def read_linear(self, i, field, _):
         m = length(abs(self.row1[i] - self.row2[i])) if self.moving else 0
-        v = self.residual(m, field.width, i == self.last)
+        v = self.residual(m, field, field.width, i == self.last)
         return (self.reference[i] + unzigzag(v)) % (1 << field.width)
 
     def read_wrap(self, i, field, _):
         if field.max + 1 == 1 << field.width:
             return self.read_linear(i, field, _)
         m = length(abs(self.row1[i] - self.row2[i])) if self.moving else 0
-        v = self.residual(m, field.width, i == self.last)
+        v = self.residual(m, field, field.width, i == self.last)
         if v > field.max:
             raise Malformed("distance on a circle")
         return (self.reference[i] + unzigzag(v)) % (field.max + 1)
@@ -243,7 +247,7 @@ class Residuals:
             t = c1 = c2 = in_chart(self.reference[i], chart, bits)
         code = [chart]
         for k in range(3):
-            v = self.residual(length(abs(c1[k] - c2[k])), bits + 1, i == self.last and k == 2)
+            v = self.residual(length(abs(c1[k] - c2[k])), field, bits + 1, i == self.last and k == 2)
             code.append(t[k] + unzigzag(v))
         return tuple(code)
 

@@ -18,7 +18,7 @@ type packedEntries struct {
 	order   uint
 	base    delta.Tick // of the packet, see wire.StateHeader
 	context wire.Context
-	ratio   int64 // of the entry's baselines
+	ratio   int64         // of the entry's baselines
 	symbols delta.Symbols // of the entry
 }
 
