@@ -199,7 +199,7 @@ func (p *Packed) withSymbols(d bitString, rows []heldRow) bitString {
 	return d
 }
 
-// Symbols tells which rows of an entity begin with a symbol. It changes with every row that is
+// Symbols holds which rows of an entity begin with a symbol. It changes with every row that is
 // decoded; its zero value is that of rows that all do.
 type Symbols struct {
 	omitted bool

@@ -125,7 +125,7 @@ func (s *Schema) Text() string {
 // or if a server or client has been made of the schema.
 func (s *Schema) Tune(text string) {
 	s.mustExist()
-	if err := s.raw.Tune(text); err != nil {
+	if err := schema.Tune(&s.raw, text); err != nil {
 		panic("replication: " + err.Error())
 	}
 }

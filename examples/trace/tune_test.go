@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTuningEqualsReplayingWithTheTables: what -tune says is what -tables gives.
+// TestTuningEqualsReplayingWithTheTables: what -tune prints is what -tables gives.
 func TestTuningEqualsReplayingWithTheTables(t *testing.T) {
 	crowd := readTrace(t, "crowd.csv")
 	cfg := perfect()
@@ -28,7 +28,7 @@ func TestTuningEqualsReplayingWithTheTables(t *testing.T) {
 	with := runText(t, crowd, tuned)
 	require.InDelta(t, with.EntityBytesPerTick-plain.EntityBytesPerTick, r.Tuning.BytesPerTick, 1e-9)
 
-	// The two halves make up the whole.
+	// The two halves make up all of it.
 	half := cfg
 	half.ticks = int(plain.Ticks / 2)
 	first := runText(t, crowd, half)

@@ -15,9 +15,9 @@ import (
 // tuneKey is the key of a table in a field's line of the schema text.
 const tuneKey = "orders="
 
-// Tune sets the tables of registered fields: items NAME=DIGITS, separated by spaces. A name is one
+// Tune sets the tables of a schema's registered fields: items NAME=DIGITS, separated by spaces. A name is one
 // that begins a line of the schema text.
-func (s *Schema) Tune(text string) error {
+func Tune(s *Schema, text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.Layout != nil {
@@ -32,7 +32,7 @@ func (s *Schema) Tune(text string) error {
 		if err != nil {
 			return fmt.Errorf("Tune: %.40s=%.40s: %w", name, digits, err)
 		}
-		if err := s.tune(name, digits, orders); err != nil {
+		if err := tuneField(s, name, digits, orders); err != nil {
 			return fmt.Errorf("Tune: %w", err)
 		}
 	}
@@ -54,8 +54,8 @@ func parseOrders(digits string) (orders []uint8, err error) {
 	return orders, nil
 }
 
-// tune sets the table of one line of the schema text.
-func (s *Schema) tune(name, digits string, orders []uint8) error {
+// tuneField sets the table of one line of the schema text.
+func tuneField(s *Schema, name, digits string, orders []uint8) error {
 	for k := range s.Components {
 		c := &s.Components[k]
 		line := -1

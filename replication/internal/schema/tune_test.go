@@ -34,10 +34,10 @@ func tunedSchema(t *testing.T) *Schema {
 func TestTune(t *testing.T) {
 	s := tunedSchema(t)
 	before := s.FullText()
-	require.NoError(t, s.Tune(""))
+	require.NoError(t, Tune(s, ""))
 	require.Equal(t, before, s.FullText())
-	require.NoError(t, s.Tune(" tunedBody.Y=0a1  tunedBody.Wheels=3\n"))
-	require.NoError(t, s.Tune("tunedBody.Score=0123456789abcdef tunedBody.Q=2 tunedBody.Men[1].X=5"))
+	require.NoError(t, Tune(s, " tunedBody.Y=0a1  tunedBody.Wheels=3\n"))
+	require.NoError(t, Tune(s, "tunedBody.Score=0123456789abcdef tunedBody.Q=2 tunedBody.Men[1].X=5"))
 	want := strings.Replace(before, "Body.Y float32 range=-10:10,step=0.01", "Body.Y float32 range=-10:10,step=0.01,orders=0a1", 1)
 	want = strings.Replace(want, "quat,bits=9", "quat,bits=9,orders=2", 1)
 	want = strings.Replace(want, "[2]float32 angle,bits=8,period=6.283185307179586", "[2]float32 angle,bits=8,period=6.283185307179586,orders=3", 1)
@@ -58,7 +58,7 @@ func TestTune(t *testing.T) {
 		"Y": {0, 10, 1}, "Q": {2}, "Wheels[0]": {3}, "Wheels[1]": {3}, "Men[1].X": {5},
 		"Score": {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
 	}, got)
-	require.ErrorContains(t, s.Tune("tunedBody.X=1"), "the schema is in use")
+	require.ErrorContains(t, Tune(s, "tunedBody.X=1"), "the schema is in use")
 }
 
 func TestTuneRefuses(t *testing.T) {
@@ -76,7 +76,7 @@ func TestTuneRefuses(t *testing.T) {
 		"tunedBody.X=0 tunedBody.Y=\x00":   `'\x00' is no digit`,
 		strings.Repeat("x", 10_000) + "=1": `the schema has no field "xxx`,
 	} {
-		err := tunedSchema(t).Tune(text)
+		err := Tune(tunedSchema(t), text)
 		require.ErrorContains(t, err, want, "%.40q", text)
 		require.Less(t, len(err.Error()), 400)
 	}
