@@ -239,11 +239,12 @@ func (c *Columns) Bits(slot int) int {
 		return n
 	}
 	for _, k := range c.columns[:c.n] {
-		if k.unusual>>i&1 != 0 { // but not in all of them
+		switch {
+		case k.unusual>>i&1 != 0:
 			n -= int(c.packed.layout.Components[k.component].oddKnown())
-		} else if k.changed>>i&1 != 0 {
+		case k.changed>>i&1 != 0:
 			n -= int(k.rows[i].symbol)
-		} else {
+		default:
 			n -= int(k.present >> i & 1)
 		}
 	}
@@ -322,11 +323,13 @@ func (c *Columns) Write(w *bitbuf.Writer, slot int, head uint64, n uint) {
 	d = d.put(h.words, start.acc, start.n)
 	for _, k := range c.columns[:c.n] {
 		without := uint(0)
-		if omitted && k.unusual>>i&1 != 0 {
+		switch {
+		case !omitted:
+		case k.unusual>>i&1 != 0:
 			without = uint(c.packed.layout.Components[k.component].oddKnown())
-		} else if omitted && k.changed>>i&1 != 0 {
+		case k.changed>>i&1 != 0:
 			without = uint(k.rows[i].symbol)
-		} else if omitted {
+		default:
 			without = 1
 		}
 		switch {

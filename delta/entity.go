@@ -129,11 +129,12 @@ func (p *Packed) End(w *bitbuf.Writer) {
 	rows := h.rows[:h.n]
 	start := symbolsStart(h.symbols, h.unusual, h.odd)
 	var d bitString
-	if h.symbols > 1 && h.unusual == 0 {
+	switch {
+	case h.symbols > 1 && h.unusual == 0:
 		d = p.withoutSymbols(start, rows, math.MaxInt)
-	} else if h.symbols >= leastNamed && h.unusual == 1 {
+	case h.symbols >= leastNamed && h.unusual == 1:
 		d = p.withoutSymbols(start, rows, h.odd)
-	} else {
+	default:
 		d = p.withSymbols(start, rows)
 	}
 	d.write(w, h.words)

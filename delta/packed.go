@@ -176,17 +176,17 @@ func (p *Packed) DecodeRow(r *bitbuf.Reader, c int, dst, base, base2 []uint32, r
 }
 
 // DecodeChange is DecodeRow for a row of an entity, of which [ReadSymbols] returned symbols; rows are
-// decoded in the order in which they were added. It treats rows at rest differently: if the row equals that of the first baseline,
-// and there is nothing to extrapolate from the second, it leaves dst alone and returns false. That
-// takes the same time for any number of fields, unless it has to compare the rows of the two
-// baselines; rows in the same memory are not compared.
+// decoded in the order in which they were added. It treats rows at rest differently: if the row
+// equals that of the first baseline, and there is nothing to extrapolate from the second, it leaves
+// dst alone and returns false. That takes the same time for any number of fields, unless it has to
+// compare the rows of the two baselines; rows in the same memory are not compared.
 func (p *Packed) DecodeChange(
 	r *bitbuf.Reader, c int, symbols *Symbols, dst, base, base2 []uint32, ratio int64,
 ) (changed bool) {
 	comp := &p.layout.Components[c]
 	if base == nil {
 		decodeAbsolute(r, comp, dst)
-		return p.checked(r, comp, dst)
+		return checked(r, comp, dst)
 	}
 	if comp.width == 0 {
 		return false
@@ -221,11 +221,11 @@ func (p *Packed) DecodeChange(
 	default:
 		decodeResiduals(r, comp, dst, reference{row: base}, true)
 	}
-	return p.checked(r, comp, dst)
+	return checked(r, comp, dst)
 }
 
 // checked returns true, and lets the Reader fail if a code of the row is outside its field's range.
-func (p *Packed) checked(r *bitbuf.Reader, c *Component, dst []uint32) bool {
+func checked(r *bitbuf.Reader, c *Component, dst []uint32) bool {
 	if r.Err() == nil && !c.Valid(dst) {
 		r.Fail(ErrCode)
 	}

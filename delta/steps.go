@@ -41,7 +41,8 @@ func stepsOf(fields []Field) (steps []step) {
 		if f.Kind != Linear && f.Kind != Wrap || f.circle != 0 || f.Bits == 0 || f.Bits > maxStepBits {
 			return nil
 		}
-		s := step{max: int64(f.Max), mask: -1, halfCircle: 1 << 62, halfRange: 1 << (f.Bits - 1), width: uint8(f.Bits), orders: f.Orders}
+		s := step{max: int64(f.Max), mask: -1, halfCircle: 1 << 62, halfRange: 1 << (f.Bits - 1)}
+		s.width, s.orders = uint8(f.Bits), f.Orders
 		if f.Kind == Wrap {
 			s.mask, s.halfCircle = int64(lowBits(f.Bits)), int64(s.halfRange)
 		}
