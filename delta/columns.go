@@ -26,6 +26,7 @@ type Columns struct {
 
 	some, more uint64 // slots with a symbol, with more than one
 	unusual    uint64 // slots in which a symbol is not the usual one
+	several    uint64 // slots in which more than one is not
 	held       [blockSlots]int32
 	works      [blockSlots]int32
 
@@ -47,6 +48,7 @@ type column struct {
 	block     *block
 	present   uint64 // slots that have the component
 	changed   uint64 // slots whose bits are in rows; others equal their baseline
+	unusual   uint64 // slots whose symbol is not the usual one
 	rows      [blockSlots]heldRow
 
 	base, base2 [blockSlots][]uint32 // of changed slots
@@ -100,7 +102,7 @@ func (c *Columns) Encode(of []Against) (slots uint64) {
 // encode encodes the slots of c.of. It returns slots of which a baseline is not known; if there are
 // any, the result is not complete.
 func (c *Columns) encode() (lost uint64) {
-	c.some, c.more, c.unusual = 0, 0, 0
+	c.some, c.more, c.unusual, c.several = 0, 0, 0, 0
 	c.held = [blockSlots]int32{}
 	c.active = c.active[:0]
 	for _, f := range c.fields {
@@ -109,7 +111,7 @@ func (c *Columns) encode() (lost uint64) {
 	c.fields = c.fields[:0]
 	c.packed.held.long = c.packed.held.long[:0]
 	for _, k := range c.columns[:c.n] {
-		k.changed = 0
+		k.changed, k.unusual = 0, 0
 		for i := range c.of {
 			a := &c.of[i]
 			has := a.Slots & k.present
@@ -124,12 +126,14 @@ func (c *Columns) encode() (lost uint64) {
 			}
 			changed := k.block.began(has, oldest)
 			if a.Ratio == 0 && changed != has && c.packed.layout.Components[k.component].moves {
-				c.unusual |= has &^ changed
+				k.unusual |= has &^ changed
 			}
 			if changed != 0 {
 				lost |= c.encodeColumn(k, changed, a)
 			}
 		}
+		c.several |= c.unusual & k.unusual
+		c.unusual |= k.unusual
 		if k.changed != 0 {
 			c.active = append(c.active, k)
 			for _, cost := range c.packed.Costs {
@@ -177,10 +181,10 @@ func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint
 		if a.Ratio != 0 {
 			base2 = k.base2[i]
 		}
-		p.held.n, p.held.unusual = i, false
+		p.held.n, p.held.unusual = i, 0
 		p.Add(k.component, k.block.record(uint(i), stride)[recordRow:], base, base2, a.Ratio)
-		if p.held.unusual {
-			c.unusual |= 1 << i
+		if p.held.unusual > 0 {
+			k.unusual |= 1 << i
 		}
 		c.held[i] += int32(k.rows[i].n) - 1
 	}
@@ -213,7 +217,7 @@ func (c *Columns) encodeSteps(k *column, steps []step, changed uint64, ratio int
 			}
 		}
 		if !x.usual {
-			c.unusual |= 1 << i
+			k.unusual |= 1 << i
 		}
 		c.held[i] += int32(x.n) - 1
 	}
@@ -227,23 +231,43 @@ func (c *Columns) encodeSteps(k *column, steps []step, changed uint64, ratio int
 // Bits returns the number of bits that Write writes for a slot, without the head.
 func (c *Columns) Bits(slot int) int {
 	i := uint(slot) % blockSlots
-	n := int(c.held[i])
-	for _, k := range c.columns[:c.n] {
-		n += int(k.present >> i & 1)
-	}
-	if c.more>>i&1 == 0 {
+	symbols := c.symbols(i)
+	n := int(c.held[i]) + symbols
+	start, omitted := c.start(i, symbols)
+	n += int(start.n)
+	if !omitted {
 		return n
 	}
-	if c.unusual>>i&1 == 0 { // no symbols
-		for _, k := range c.columns[:c.n] {
-			if k.changed>>i&1 != 0 {
-				n -= int(k.rows[i].symbol)
-			} else {
-				n -= int(k.present >> i & 1)
-			}
+	for _, k := range c.columns[:c.n] {
+		switch {
+		case k.unusual>>i&1 != 0:
+			n -= int(c.packed.layout.Components[k.component].oddKnown())
+		case k.changed>>i&1 != 0:
+			n -= int(k.rows[i].symbol)
+		default:
+			n -= int(k.present >> i & 1)
 		}
 	}
-	return n + 1
+	return n
+}
+
+// start returns what comes before the rows of slot i, which has so many of them, and whether symbols
+// are left out, except for that of the only unusual row.
+func (c *Columns) start(i uint, symbols int) (d bitString, omitted bool) {
+	switch {
+	case c.unusual>>i&1 == 0:
+		return symbolsStart(symbols, 0, 0), symbols > 1
+	case symbols < leastNamed || c.several>>i&1 != 0:
+		return symbolsStart(symbols, 2, 0), false
+	}
+	odd := 0
+	for _, k := range c.columns[:c.n] {
+		if k.unusual>>i&1 != 0 {
+			break
+		}
+		odd += int(k.present >> i & 1)
+	}
+	return symbolsStart(symbols, 1, odd), true
 }
 
 // Works returns, by slot of the block, the [Component.Work] of the rows of encoded slots, where a
@@ -277,7 +301,7 @@ func (c *Columns) Most(slots uint64) int {
 	for ; slots != 0; slots &= slots - 1 {
 		most = max(most, c.held[bits.TrailingZeros64(slots)])
 	}
-	return int(most) + c.n + 1
+	return int(most) + c.n + 2
 }
 
 // Write writes the n bits of head, up to 32, and the rows of a slot.
@@ -285,25 +309,34 @@ func (c *Columns) Write(w *bitbuf.Writer, slot int, head uint64, n uint) {
 	i := uint(slot) % blockSlots
 	h := &c.packed.held
 	d := bitString{head, n}
-	if c.more>>i&1 != 0 {
-		if c.unusual>>i&1 == 0 {
-			d = d.put(h.words, 0, 1)
-			for _, k := range c.active {
-				if k.changed>>i&1 != 0 {
-					d = h.put(d, &k.rows[i], uint(k.rows[i].symbol))
-				}
+	if (c.more&^c.unusual)>>i&1 != 0 { // most slots of most games
+		d = d.put(h.words, 0, 1)
+		for _, k := range c.active {
+			if k.changed>>i&1 != 0 {
+				d = h.put(d, &k.rows[i], uint(k.rows[i].symbol))
 			}
-			d.write(w, h.words)
-			return
 		}
-		d = d.put(h.words, 1, 1)
+		d.write(w, h.words)
+		return
 	}
+	start, omitted := c.start(i, c.symbols(i))
+	d = d.put(h.words, start.acc, start.n)
 	for _, k := range c.columns[:c.n] {
+		without := uint(0)
+		switch {
+		case !omitted:
+		case k.unusual>>i&1 != 0:
+			without = uint(c.packed.layout.Components[k.component].oddKnown())
+		case k.changed>>i&1 != 0:
+			without = uint(k.rows[i].symbol)
+		default:
+			without = 1
+		}
 		switch {
 		case k.changed>>i&1 != 0:
-			d = h.put(d, &k.rows[i], 0)
+			d = h.put(d, &k.rows[i], without)
 		case k.present>>i&1 != 0:
-			d = d.put(h.words, 0, 1)
+			d = d.put(h.words, 0, 1-without)
 		}
 	}
 	d.write(w, h.words)
@@ -311,22 +344,65 @@ func (c *Columns) Write(w *bitbuf.Writer, slot int, head uint64, n uint) {
 
 // bookSymbols books the symbols, and the bits before the rows of entities.
 func (c *Columns) bookSymbols(slots uint64) {
-	usual := slots & c.more &^ c.unusual
 	symbols := uint32(c.packed.layout.fields)
-	seen := ^slots
+	named := slots & c.unusual &^ c.several &^ c.few()
+	written := slots &^ (c.more &^ c.unusual) &^ named
+	for _, k := range c.columns[:c.n] {
+		n := 0
+		for rest := k.present & written; rest != 0; rest &= rest - 1 {
+			n += k.symbol(uint(bits.TrailingZeros64(rest)))
+		}
+		for rest := k.unusual & named; rest != 0; rest &= rest - 1 {
+			n += k.symbol(uint(bits.TrailingZeros64(rest))) - int(c.packed.layout.Components[k.component].oddKnown())
+		}
+		c.book(symbols+uint32(k.component), uint32(n))
+	}
+	c.bookStarts(slots, named)
+}
+
+// few returns the slots with so few symbols that an unusual one is not named.
+func (c *Columns) few() (slots uint64) {
+	var counts [leastNamed]uint64 // slots with so many symbols, or more
+	counts[0] = ^uint64(0)
+	for _, k := range c.columns[:c.n] {
+		enough := counts[leastNamed-1] & k.present
+		for i := leastNamed - 1; i > 0; i-- {
+			counts[i] |= counts[i-1] & k.present
+		}
+		slots |= enough
+	}
+	return ^slots
+}
+
+// bookStarts books what comes before the rows, to the first of them.
+func (c *Columns) bookStarts(slots, named uint64) {
+	few := c.few()
+	seen := ^(slots & c.more)
 	for _, k := range c.columns[:c.n] {
 		first := k.present &^ seen
 		seen |= k.present
-		n := bits.OnesCount64(first & c.more) // the bit before all
-		rest := k.present & slots &^ usual
-		n += bits.OnesCount64(rest &^ k.changed)
-		for rest &= k.changed; rest != 0; rest &= rest - 1 {
-			n += int(k.rows[bits.TrailingZeros64(rest)].symbol)
+		n := bits.OnesCount64(first) + bits.OnesCount64(first&c.unusual&^few)
+		for rest := first & named; rest != 0; rest &= rest - 1 {
+			n += int(symbolIndexBits(c.symbols(uint(bits.TrailingZeros64(rest)))))
 		}
-		if n > 0 {
-			c.book(symbols+uint32(k.component), uint32(n))
-		}
+		c.book(uint32(c.packed.layout.fields+k.component), uint32(n))
 	}
+}
+
+// symbols returns the number of rows of slot i with symbols.
+func (c *Columns) symbols(i uint) (n int) {
+	for _, k := range c.columns[:c.n] {
+		n += int(k.present >> i & 1)
+	}
+	return n
+}
+
+// symbol returns the bits of the symbol and the charts of slot i, which has the component.
+func (k *column) symbol(i uint) int {
+	if k.changed>>i&1 != 0 {
+		return int(k.rows[i].symbol)
+	}
+	return 1
 }
 
 // book adds bits to the cost of a field.

@@ -1,11 +1,20 @@
 package delta
 
 // This file writes the rows of one entity. Most symbols of an entity are the usual ones: what moves
-// continues nearly as predicted, and what rests stays the same. So a bit precedes two or more rows
-// that have symbols:
+// continues nearly as predicted, and what rests stays the same. So two or more rows that have
+// symbols are preceded by
 //
 //	0    all symbols are the usual ones and all charts the same; they are left out
 //	1    each row has its symbol and charts
+//
+// and four or more such rows by
+//
+//	0      as above
+//	10 i   all but those of row i, counted among the rows with symbols, in as many bits as the last index takes
+//	11     each row has its symbol and charts
+//
+// The first bit of the symbol of row i follows from its not being the usual one, and is left out. If
+// the component has charts, these may be what is unusual, so its symbol and charts are complete.
 //
 // The usual symbol always takes one bit:
 //
@@ -16,7 +25,15 @@ package delta
 // The last line is so because an entity with one baseline was at rest, and is sent because it
 // started to move.
 
-import "github.com/arche-replicate/arche-replicate/bitbuf"
+import (
+	"math"
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+// leastNamed is the least number of symbols of which the only unusual one is named.
+const leastNamed = 4
 
 // heldRow holds the bits of a row until it is known whether its symbol is written.
 type heldRow struct {
@@ -31,7 +48,8 @@ type held struct {
 	rows    []heldRow // room for one of each component
 	n       int       // number of rows
 	symbols int       // number of rows with symbols
-	unusual bool      // a symbol or chart is not the usual one
+	unusual int       // number of rows of which the symbol or a chart is not the usual one
+	odd     int       // the last of these, counted among the rows with symbols
 	long    []uint64  // complete words of rows
 	words   []uint64  // complete words of all rows together
 }
@@ -39,7 +57,7 @@ type held struct {
 // Begin drops the rows that were added and begins an entity.
 func (p *Packed) Begin() {
 	h := &p.held
-	h.n, h.symbols, h.unusual, h.long = 0, 0, false, h.long[:0]
+	h.n, h.symbols, h.unusual, h.long = 0, 0, 0, h.long[:0]
 }
 
 // hold adds a row that begins with a symbol and charts of symbol bits.
@@ -50,9 +68,7 @@ func (p *Packed) hold(component int, d bitString, words []uint64, symbol uint32,
 	if d.n >= 64 {
 		h.keep(r, words)
 	}
-	h.n++
-	h.symbols++
-	h.unusual = h.unusual || !usual
+	h.count(usual)
 }
 
 // holdSymbol adds a row that is only a symbol of n bits.
@@ -60,9 +76,17 @@ func (p *Packed) holdSymbol(component int, code uint64, n uint32, usual bool) {
 	h := &p.held
 	r := &h.rows[h.n]
 	r.bitString, r.component, r.symbol = bitString{code, uint(n)}, uint32(component), n
+	h.count(usual)
+}
+
+// count counts a row with a symbol.
+func (h *held) count(usual bool) {
+	if !usual {
+		h.unusual++
+		h.odd = h.symbols
+	}
 	h.n++
 	h.symbols++
-	h.unusual = h.unusual || !usual
 }
 
 // holdAbsolute adds a row without a symbol.
@@ -103,29 +127,58 @@ func (p *Packed) AddSame(c int, two bool) {
 func (p *Packed) End(w *bitbuf.Writer) {
 	h := &p.held
 	rows := h.rows[:h.n]
+	start := symbolsStart(h.symbols, h.unusual, h.odd)
 	var d bitString
 	switch {
-	case h.symbols > 1 && !h.unusual:
-		d = p.withoutSymbols(bitString{0, 1}, rows)
-	case h.symbols > 1:
-		d = p.withSymbols(bitString{1, 1}, rows)
+	case h.symbols > 1 && h.unusual == 0:
+		d = p.withoutSymbols(start, rows, math.MaxInt)
+	case h.symbols >= leastNamed && h.unusual == 1:
+		d = p.withoutSymbols(start, rows, h.odd)
 	default:
-		d = p.withSymbols(bitString{}, rows)
+		d = p.withSymbols(start, rows)
 	}
 	d.write(w, h.words)
 }
 
-// withoutSymbols appends rows without their symbols. One of the rows has a symbol.
-func (p *Packed) withoutSymbols(d bitString, rows []heldRow) bitString {
-	h := &p.held
-	first := 0
-	for rows[first].symbol == 0 {
-		first++
+// symbolsStart returns what comes before the rows of an entity. odd is the only unusual one of the
+// rows with symbols, if there is just one.
+func symbolsStart(symbols, unusual, odd int) bitString {
+	switch {
+	case symbols < 2:
+		return bitString{}
+	case unusual == 0:
+		return bitString{0, 1}
+	case symbols < leastNamed:
+		return bitString{1, 1}
+	case unusual == 1:
+		return bitString{0b01 | uint64(odd)<<2, 2 + symbolIndexBits(symbols)}
 	}
-	p.Costs = append(p.Costs, Cost{uint32(p.layout.fields) + rows[first].component, 1})
-	for i := range rows {
-		if r := &rows[i]; r.n != uint(r.symbol) {
-			d = h.put(d, r, uint(r.symbol))
+	return bitString{0b11, 2}
+}
+
+// symbolIndexBits returns the width of the number of one of n rows with symbols.
+func symbolIndexBits(n int) uint { return uint(bits.Len(uint(n - 1))) }
+
+// withoutSymbols appends rows without their symbols, except for what is not known of the odd one,
+// counted among the rows with symbols. One of the rows has a symbol.
+func (p *Packed) withoutSymbols(d bitString, rows []heldRow, odd int) bitString {
+	h := &p.held
+	bit, i := uint32(d.n), 0
+	for j := range rows {
+		r := &rows[j]
+		without := r.symbol
+		if r.symbol > 0 {
+			if i == odd {
+				without = p.layout.Components[r.component].oddKnown()
+			}
+			if cost := bit + r.symbol - without; cost > 0 {
+				p.Costs = append(p.Costs, Cost{uint32(p.layout.fields) + r.component, cost})
+				bit = 0
+			}
+			i++
+		}
+		if r.n != uint(without) {
+			d = h.put(d, r, uint(without))
 		}
 	}
 	return d
@@ -147,16 +200,59 @@ func (p *Packed) withSymbols(d bitString, rows []heldRow) bitString {
 	return d
 }
 
-// Usual reads the bit before the rows of an entity. symbols is the number of rows that have
-// symbols: those with a baseline and a width. If it returns true, read the rows with DecodeUsual,
-// else with DecodeRow.
-func Usual(r *bitbuf.Reader, symbols int) bool { return symbols > 1 && !r.ReadBool() }
+// Symbols holds which rows of an entity begin with a symbol. It changes with every row that is
+// decoded; its zero value is that of rows that all do.
+type Symbols struct {
+	omitted bool
+	odd     int32 // rows with symbols before the only unusual one
+}
 
-// DecodeUsual is DecodeRow for a row whose usual symbol was left out.
-func (p *Packed) DecodeUsual(r *bitbuf.Reader, c int, dst, base, base2 []uint32, ratio int64) {
-	if !p.DecodeChange(r, c, true, dst, base, base2, ratio) {
-		copy(dst, base)
+// ReadSymbols reads what comes before the rows of an entity. n is the number of rows that have
+// symbols: those with a baseline and a width.
+func ReadSymbols(r *bitbuf.Reader, n int) Symbols {
+	switch {
+	case n < 2:
+		return Symbols{}
+	case !r.ReadBool():
+		return Symbols{omitted: true, odd: math.MaxInt32}
+	case n < leastNamed || r.ReadBool():
+		return Symbols{}
 	}
+	i := r.ReadBits(symbolIndexBits(n))
+	if i >= uint64(n) {
+		r.Fail(ErrCode)
+	}
+	return Symbols{omitted: true, odd: int32(i)}
+}
+
+// Forms of the symbol of a row.
+const (
+	symbolWritten = iota
+	symbolUsual   // left out, with the charts
+	symbolOdd     // not the usual one; without its first bit
+)
+
+// next returns the form of the next row's symbol. The row has one.
+func (s *Symbols) next(c *Component) int {
+	if !s.omitted {
+		return symbolWritten
+	}
+	s.odd--
+	switch {
+	case s.odd != -1:
+		return symbolUsual
+	case c.oddKnown() == 0:
+		return symbolWritten
+	}
+	return symbolOdd
+}
+
+// oddKnown returns the bits of the symbol that are left out of the only unusual row of an entity.
+func (c *Component) oddKnown() uint32 {
+	if c.quats > 0 {
+		return 0
+	}
+	return 1
 }
 
 // changesAlone reports whether the usual symbol of a still row shows that it differs from the

@@ -50,13 +50,11 @@ func (x *entityTest) bits(ratio int64, rows ...slowRow) string {
 	require.Equal(x.t, len(got), sum, "what it cost: %v", x.packed.Costs)
 
 	r := bitbuf.NewReader(w.Bytes())
-	usual := Usual(&r, symbols)
+	read := ReadSymbols(&r, symbols)
 	for _, row := range rows {
 		dst := make([]uint32, len(row.cur))
-		if usual {
-			x.packed.DecodeUsual(&r, row.component, dst, row.base, row.base2, ratio)
-		} else {
-			x.packed.DecodeRow(&r, row.component, dst, row.base, row.base2, ratio)
+		if !x.packed.DecodeChange(&r, row.component, &read, dst, row.base, row.base2, ratio) {
+			copy(dst, row.base)
 		}
 		require.NoError(x.t, r.Err())
 		require.Equal(x.t, row.cur, dst)
@@ -70,7 +68,7 @@ func TestEntitiesOfKnownBits(t *testing.T) {
 	hp := Component{Fields: []Field{{Kind: Plain, Bits: 6}}}
 	tag := Component{}
 	spin := Component{Fields: []Field{{Kind: Quat, Bits: 3}}}
-	x := newEntityTest(t, at, hp, tag, at, spin)
+	x := newEntityTest(t, at, hp, tag, at, spin, hp)
 	type row = []uint32
 	for _, c := range []struct {
 		name string
@@ -90,6 +88,10 @@ func TestEntitiesOfKnownBits(t *testing.T) {
 		{"one in another chart is not usual", []slowRow{{1, row{5}, row{5}, nil}, {4, row{0, 3, 0, 4}, row{2, 3, 4, 3}, nil}}, "1  0  1 1 00 1 000 1 1"},
 		{"a new component has none", []slowRow{{0, row{111}, row{100}, row{90}}, {1, row{5}, nil, nil}}, "0 1 10  101000"},
 		{"one that is new since the second baseline counts as with one", []slowRow{{0, row{111}, row{100}, row{90}}, {3, row{101}, row{100}, nil}}, "0  1 10  1 100"},
+		{"of four the only unusual one is named", []slowRow{{0, row{111}, row{100}, row{90}}, {1, row{6}, row{5}, row{5}}, {3, row{111}, row{100}, row{90}}, {5, row{5}, row{5}, row{5}}}, "1 0 10  1 10  1 100  1 10"},
+		{"as is one that is as predicted", []slowRow{{0, row{111}, row{100}, row{90}}, {1, row{5}, row{5}, row{5}}, {3, row{110}, row{100}, row{90}}, {5, row{5}, row{5}, row{5}}}, "1 0 01  1 10  0"},
+		{"but with all of its symbol if it has charts", []slowRow{{0, row{111}, row{100}, row{90}}, {1, row{5}, row{5}, nil}, {4, row{0, 3, 0, 4}, row{2, 3, 4, 3}, nil}, {5, row{5}, row{5}, row{5}}}, "1 0 01  1 10  1 1 00 1 000 1 1"},
+		{"two of four are not named", []slowRow{{0, row{111}, row{100}, row{90}}, {1, row{6}, row{5}, row{5}}, {3, row{110}, row{100}, row{90}}, {5, row{5}, row{5}, row{5}}}, "1 1  0 1 10  1 1 100  1 0  0"},
 		{"a new component and two others", []slowRow{{0, row{255}, nil, nil}, {1, row{5}, row{5}, row{5}}, {3, row{111}, row{100}, row{90}}}, "0  11111111  1 10"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -108,6 +110,7 @@ func TestEntitiesAreThoseOfTheSlowTwin(t *testing.T) {
 		var components []Component
 		for range 1 + s.below(5) {
 			components = append(components, s.componentOf(Plain, Linear, Wrap, Quat, Reference, Counter, Flags, Bytes))
+			s.replaceOrders(&components[len(components)-1])
 		}
 		x := newEntityTest(t, components...)
 		for range 3 {
@@ -164,7 +167,9 @@ func TestAnEntityAsUsualCostsABit(t *testing.T) {
 	x := newEntityTest(t, components...)
 	require.Equal(t, "0", x.bits(0, rows...))
 	rows[7].cur = []uint32{2}
-	require.Len(t, x.bits(0, rows...), 1+MaxComponents+3)
+	require.Len(t, x.bits(0, rows...), 2+8+3, "the only one that changed is named")
+	rows[9].cur = []uint32{2}
+	require.Len(t, x.bits(0, rows...), 2+MaxComponents+3+3)
 }
 
 // TestManyChartsAreLeftOut: they take more than a word.

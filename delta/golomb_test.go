@@ -115,3 +115,30 @@ func TestAResidualHasRoom(t *testing.T) {
 		}
 	}
 }
+
+// TestReplacedOrders: the field's orders stand for the usual ones, and those behind their end stay.
+func TestReplacedOrders(t *testing.T) {
+	at := func(orders ...uint8) *rowTest {
+		return newRowTest(t, Component{Fields: []Field{{Kind: Linear, Bits: 12, Orders: orders}, {Kind: Linear, Bits: 12}}})
+	}
+	cur, base, base2 := []uint32{111, 100}, []uint32{100, 100}, []uint32{90, 100} // residuals of 2 and 0; orders 2 and 0
+	for _, c := range []struct {
+		orders []uint8
+		want   string
+	}{
+		{nil, "0 1 01 1"},
+		{[]uint8{}, "0 1 01 1"},
+		{[]uint8{7, 7}, "0 1 01 1"},
+		{[]uint8{7, 7, 0}, "0 01 1 1"},
+		{[]uint8{7, 7, 4, 9}, "0 1 0100 1"},
+	} {
+		want := strings.ReplaceAll(c.want, " ", "")
+		require.Equal(t, want, at(c.orders...).bits(cur, base, base2, 1<<16), "%v", c.orders)
+	}
+	for message, f := range map[string]Field{
+		"c.f has replaced orders: only Linear, Wrap and Quat fields have residuals": {Name: "f", Bits: 3, Orders: []uint8{1}},
+		"c.f has the orders [16]: use up to 16, each below that":                    {Name: "f", Kind: Wrap, Bits: 3, Orders: []uint8{16}},
+	} {
+		require.PanicsWithValue(t, "delta: "+message, func() { NewLayout(Component{Name: "c", Fields: []Field{f}}) })
+	}
+}

@@ -146,6 +146,18 @@ func (s *script) componentOf(kinds ...Kind) Component {
 	return c
 }
 
+// replaceOrders gives some fields other orders.
+func (s *script) replaceOrders(c *Component) {
+	for i := range c.Fields {
+		if f := &c.Fields[i]; f.Kind.predicted() && s.below(3) == 0 {
+			f.Orders = make([]uint8, s.below(MaxOrders+1))
+			for j := range f.Orders {
+				f.Orders[j] = s.byte() % MaxOrders
+			}
+		}
+	}
+}
+
 // componentWithReferences is component with some fields that are references.
 func (s *script) componentWithReferences() Component {
 	c := s.component()

@@ -5,6 +5,7 @@ package delta
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // Kind selects how a field's codes are predicted from tick to tick. It changes no meaning: every
@@ -68,6 +69,9 @@ const MaxQuatBits = 20
 // MaxBytes is the largest length of a Bytes field, in bytes.
 const MaxBytes = 4096
 
+// MaxOrders is the number of orders that [Field.Orders] can replace, and replace them by.
+const MaxOrders = 16
+
 // QuatWork is the share of a Quat field in [Component.Work].
 const QuatWork = 8
 
@@ -85,6 +89,10 @@ type Field struct {
 	// Wrap has. A larger code from the wire is an error. 0 stands for 2^Bits-1. Of a Bytes
 	// field it is the largest length, 1..MaxBytes.
 	Max uint64
+	// Orders replaces the codes of residuals of a Linear, Wrap or Quat field in [Packed]: where the code
+	// would be of order i, it is of order Orders[i]. Orders behind its end are not replaced. It has up to
+	// MaxOrders orders, each below MaxOrders.
+	Orders []uint8
 
 	word   int    // index of the first word in the component's row
 	circle uint64 // number of codes on a Wrap's circle if that is not 2^Bits, else 0
@@ -266,16 +274,36 @@ func (f *Field) complete(component string) {
 	if f.Kind != Quat && f.Max > lowBits(f.Bits) {
 		refuse("has a largest code of %d, which takes more than its %d bits", f.Max, f.Bits)
 	}
+	if f.Orders != nil && !f.Kind.predicted() {
+		refuse("has replaced orders: only Linear, Wrap and Quat fields have residuals")
+	}
+	if len(f.Orders) > MaxOrders || slices.ContainsFunc(f.Orders, func(k uint8) bool { return k >= MaxOrders }) {
+		refuse("has the orders %v: use up to %d, each below that", f.Orders, MaxOrders)
+	}
 	if f.Kind == Wrap && f.Max != lowBits(f.Bits) {
 		f.circle = f.Max + 1
 	}
+}
+
+// predicted reports whether codes of the kind are extrapolated.
+func (k Kind) predicted() bool { return k == Linear || k == Wrap || k == Quat }
+
+// order returns the order of the code of a residual instead of the usual one.
+func (f *Field) order(k uint) uint { return replaced(f.Orders, k) }
+
+// replaced returns what stands for order k.
+func replaced(orders []uint8, k uint) uint {
+	if k < uint(len(orders)) {
+		return uint(orders[k])
+	}
+	return k
 }
 
 // add appends the i-th field to the row.
 func (c *Component) add(i int, f *Field) {
 	if f.Bits > 0 {
 		c.last = i
-		c.moves = c.moves || f.Kind == Linear || f.Kind == Wrap || f.Kind == Quat
+		c.moves = c.moves || f.Kind.predicted()
 	}
 	f.word = c.words
 	c.addNumbers(f)

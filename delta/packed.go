@@ -73,7 +73,7 @@ func NewPacked(l *Layout) *Packed {
 		p.words[i] = make([]uint64, (3+3*width)/64+1)
 	}
 	p.held.rows = make([]heldRow, max(1, len(l.Components)))
-	p.held.words = make([]uint64, (33+3*len(l.Components)+3*total)/64+1)
+	p.held.words = make([]uint64, (42+3*len(l.Components)+3*total)/64+1)
 	return p
 }
 
@@ -166,31 +166,42 @@ func (p *Packed) book(n int) []Cost {
 	return p.Costs[from:]
 }
 
-// DecodeRow reads a row of component c with its symbol into dst, which must not overlap the
-// baselines. The other arguments are those of EncodeRow. An error is left in the Reader; dst
-// is undefined then.
+// DecodeRow reads what EncodeRow wrote into dst, which must not overlap the baselines. The other
+// arguments are those of EncodeRow. An error is left in the Reader; dst is undefined then.
 func (p *Packed) DecodeRow(r *bitbuf.Reader, c int, dst, base, base2 []uint32, ratio int64) {
-	if !p.DecodeChange(r, c, false, dst, base, base2, ratio) {
+	var symbols Symbols
+	if !p.DecodeChange(r, c, &symbols, dst, base, base2, ratio) {
 		copy(dst, base)
 	}
 }
 
-// DecodeChange is DecodeRow, or DecodeUsual if usual, except for rows at rest: if the row equals
-// that of the first baseline, and there is nothing to extrapolate from the second, it leaves dst
-// alone and returns false. That takes the same time for any number of fields, unless it has to
+// DecodeChange is DecodeRow for a row of an entity, of which [ReadSymbols] returned symbols; rows are
+// decoded in the order in which they were added. It treats rows at rest differently: if the row
+// equals that of the first baseline, and there is nothing to extrapolate from the second, it leaves
+// dst alone and returns false. That takes the same time for any number of fields, unless it has to
 // compare the rows of the two baselines; rows in the same memory are not compared.
 func (p *Packed) DecodeChange(
-	r *bitbuf.Reader, c int, usual bool, dst, base, base2 []uint32, ratio int64,
+	r *bitbuf.Reader, c int, symbols *Symbols, dst, base, base2 []uint32, ratio int64,
 ) (changed bool) {
 	comp := &p.layout.Components[c]
-	moves := base != nil && !rests(comp, base, base2, ratio)
-	switch {
-	case base == nil:
+	if base == nil {
 		decodeAbsolute(r, comp, dst)
-	case comp.width == 0:
+		return checked(r, comp, dst)
+	}
+	if comp.width == 0 {
 		return false
+	}
+	form := symbols.next(comp)
+	charts := form != symbolUsual
+	moves := !rests(comp, base, base2, ratio)
+	switch {
 	case !moves || !p.extrapolate(comp, base, base2, ratio):
-		differs := usual && changesAlone(comp, base2, ratio) || !usual && r.ReadBool()
+		var differs bool
+		if form == symbolWritten {
+			differs = r.ReadBool()
+		} else {
+			differs = changesAlone(comp, base2, ratio) == (form == symbolUsual)
+		}
 		if !differs && !moves {
 			return false
 		}
@@ -198,9 +209,9 @@ func (p *Packed) DecodeChange(
 			copy(dst, base)
 			return true
 		}
-		decodeResiduals(r, comp, dst, reference{row: base}, !usual)
-	case usual || !r.ReadBool():
-		decodeResiduals(r, comp, dst, reference{row: p.row, base: base, base2: base2, quats: p.quats}, !usual)
+		decodeResiduals(r, comp, dst, reference{row: base}, charts)
+	case form == symbolUsual || form == symbolWritten && !r.ReadBool():
+		decodeResiduals(r, comp, dst, reference{row: p.row, base: base, base2: base2, quats: p.quats}, charts)
 	case !r.ReadBool():
 		copy(dst, p.row)
 		return true
@@ -210,7 +221,12 @@ func (p *Packed) DecodeChange(
 	default:
 		decodeResiduals(r, comp, dst, reference{row: base}, true)
 	}
-	if r.Err() == nil && !comp.Valid(dst) {
+	return checked(r, comp, dst)
+}
+
+// checked returns true, and lets the Reader fail if a code of the row is outside its field's range.
+func checked(r *bitbuf.Reader, c *Component, dst []uint32) bool {
+	if r.Err() == nil && !c.Valid(dst) {
 		r.Fail(ErrCode)
 	}
 	return true

@@ -18,33 +18,54 @@ type reference struct {
 
 // context follows the residuals of one row. Their sizes so far predict the size of the next one.
 type context struct {
-	moving  bool
-	first   bool
-	same    bool // all residuals so far are zero
-	largest uint // bits of the largest residual so far
+	moving bool
+	same   bool // all residuals so far are zero
+	seen   uint // 0 before the first residual, then 1 and the bits of the largest one so far
 }
 
 // order returns the order of the code for the next residual, of a field that moved by a distance of
 // m bits between the baselines.
 func (x *context) order(m uint) uint {
-	k := m / 2
-	if !x.moving {
-		k = 3
-	}
 	switch {
-	case x.first:
-	case x.moving && x.largest > 0:
-		k = (k + x.largest) / 2
-	case !x.moving:
-		k = x.largest - min(x.largest, 1)
+	case x.moving:
+		return movingOrder(m, x.seen)
+	case x.seen == 0:
+		return 3
 	}
-	return k
+	return max(x.seen, 2) - 2
 }
+
+// movingOrder is context.order for residuals against a prediction. The orders are in a table: the
+// processor could not foresee the branches.
+func movingOrder(m, seen uint) uint { return uint(movingOrders[m&127][seen&127]) }
+
+// movingOrders has the orders by m and context.seen. A field that did not move between the baselines
+// seldom moves because another one in the row does. If others are off by a code at most, the motion
+// is as smooth as quantising allows.
+var movingOrders = func() (orders [128][128]uint8) {
+	for m := range orders {
+		for seen := range orders[m] {
+			largest := max(seen, 1) - 1
+			order := (m/2 + largest) / 2
+			switch {
+			case seen == 0 && m <= 2:
+				order = m
+			case m == 0:
+				order = largest / 4
+			case largest == 0:
+				order = m / 2
+			case largest <= 2:
+				order = min(order, 1)
+			}
+			orders[m][seen] = uint8(order)
+		}
+	}
+	return orders
+}()
 
 // saw notes a residual.
 func (x *context) saw(residual uint64) {
-	x.first = false
-	x.largest = max(x.largest, uint(bits.Len64(residual)))
+	x.seen = max(x.seen, 1+uint(bits.Len64(residual)))
 	x.same = x.same && residual == 0
 }
 
@@ -113,7 +134,7 @@ func decodeCharts(r *bitbuf.Reader, c *Component, dst, ref []uint32, written boo
 func (p *Packed) encodeResiduals(
 	d bitString, words []uint64, costs []Cost, c *Component, cur []uint32, ref *reference, same bool,
 ) bitString {
-	x := context{moving: ref.base != nil, first: true, same: same}
+	x := context{moving: ref.base != nil, same: same}
 	quat := 0
 	for i := range c.Fields {
 		f := &c.Fields[i]
@@ -136,7 +157,7 @@ func (p *Packed) encodeResiduals(
 			d, x = encodeQuat(d, words, x, f, cur[f.word+1:], &to, &moved, i == c.last)
 		case f.Kind <= Wrap:
 			v := zigzag(f.signed(f.code(cur), f.code(ref.row)))
-			k := x.order(ref.moved(f))
+			k := f.order(x.order(ref.moved(f)))
 			if implied {
 				v--
 			}
@@ -164,7 +185,7 @@ func encodeQuat(
 ) (bitString, context) {
 	for j := range to {
 		v := zigzag(int64(codes[j]) - int64(to[j]))
-		k := x.order(moved[j])
+		k := f.order(x.order(moved[j]))
 		if last && j == 2 && x.same {
 			v--
 		}
@@ -177,7 +198,7 @@ func encodeQuat(
 // decodeResiduals reads into dst what encodeResiduals wrote against ref, and what encodeCharts
 // wrote before it, if charts.
 func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference, charts bool) {
-	x := context{moving: ref.base != nil, first: true, same: true}
+	x := context{moving: ref.base != nil, same: true}
 	if c.quats > 0 {
 		x.same = decodeCharts(r, c, dst, ref.row, charts)
 	}
@@ -203,7 +224,7 @@ func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference
 			quat++
 			x = decodeQuat(r, x, f, dst[f.word+1:], &to, &moved, i == c.last)
 		case f.Kind <= Wrap:
-			v := readResidual(r, x.order(ref.moved(f)), f.Bits)
+			v := readResidual(r, f.order(x.order(ref.moved(f))), f.Bits)
 			x.saw(v)
 			if implied {
 				v++
@@ -229,7 +250,7 @@ func decodeQuat(
 ) context {
 	for j := range to {
 		implied := last && j == 2 && x.same
-		v := readResidual(r, x.order(moved[j]), f.Bits+1)
+		v := readResidual(r, f.order(x.order(moved[j])), f.Bits+1)
 		x.saw(v)
 		if implied {
 			v++

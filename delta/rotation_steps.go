@@ -8,7 +8,8 @@ func rotationSteps(fields []Field) []step {
 	if len(fields) != 1 || fields[0].Kind != Quat {
 		return nil
 	}
-	s := step{width: uint8(fields[0].Bits + 1)} // a distance that does not wrap takes a bit more
+	f := &fields[0]
+	s := step{width: uint8(f.Bits + 1), orders: f.Orders} // a distance that does not wrap takes a bit more
 	return []step{s, s, s}
 }
 

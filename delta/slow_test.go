@@ -85,7 +85,9 @@ type slowRow struct {
 // encodeEntity returns the bits of an entity as text. It codes every row on its own, and
 // looks then which of them begin as usual. What they begin with is what is booked last.
 func (p *slowPacked) encodeEntity(rows []slowRow, ratio int64) string {
-	with, without, symbols, usual := "", "", 0, true
+	with, symbols := "", 0
+	var unusual []int // counted among the rows with symbols
+	var without, odd []string
 	for _, r := range rows {
 		w := bitbuf.NewWriter(make([]byte, 4096))
 		comp := &p.layout.Components[r.component]
@@ -93,28 +95,49 @@ func (p *slowPacked) encodeEntity(rows []slowRow, ratio int64) string {
 		bits := bitsOf(&w)
 		with += bits
 		if r.base == nil || comp.width == 0 {
-			without += bits
+			without, odd = append(without, bits), append(odd, bits)
 			continue
 		}
-		symbols++
 		expected := byte('0')
-		moves := slices.ContainsFunc(comp.Fields, func(f Field) bool {
-			return f.Bits > 0 && (f.Kind == Linear || f.Kind == Wrap || f.Kind == Quat)
-		})
-		if moves && (r.base2 == nil || ratio == 0) {
+		has := func(kinds ...Kind) bool {
+			return slices.ContainsFunc(comp.Fields, func(f Field) bool { return f.Bits > 0 && slices.Contains(kinds, f.Kind) })
+		}
+		if has(Linear, Wrap, Quat) && (r.base2 == nil || ratio == 0) {
 			expected = '1'
 		}
 		begin := bits[:p.costs[len(p.costs)-1].Bits]
-		usual = usual && begin[0] == expected && !strings.Contains(begin[1:], "1")
-		without += bits[len(begin):]
+		if begin[0] != expected || strings.Contains(begin[1:], "1") {
+			unusual = append(unusual, symbols)
+		}
+		symbols++
+		without = append(without, bits[len(begin):])
+		if has(Quat) {
+			odd = append(odd, bits)
+		} else {
+			odd = append(odd, bits[1:])
+		}
 	}
 	switch {
 	case symbols < 2:
 		return with
-	case usual:
-		return "0" + without
+	case len(unusual) == 0:
+		return "0" + strings.Join(without, "")
+	case symbols < 4:
+		return "1" + with
+	case len(unusual) > 1:
+		return "11" + with
 	}
-	return "1" + with
+	at := 0
+	for i, r := range rows {
+		if r.base == nil || p.layout.Components[r.component].width == 0 {
+			continue
+		}
+		if at == unusual[0] {
+			without[i] = odd[i]
+		}
+		at++
+	}
+	return "10" + number(uint64(unusual[0]), uint(bits.Len(uint(symbols-1)))) + strings.Join(without, "")
 }
 
 func (p *slowPacked) commit(c *Component) {
@@ -161,16 +184,31 @@ type slowContext struct {
 }
 
 func (x *slowContext) order(m uint) uint {
-	k := m / 2
 	if !x.moving {
-		k = 3
+		if x.first {
+			return 3
+		}
+		return max(x.largest, 1) - 1
 	}
 	switch {
-	case x.first:
-	case x.moving && x.largest > 0:
-		k = (k + x.largest) / 2
-	case !x.moving:
-		k = x.largest - min(x.largest, 1)
+	case x.first && (m == 1 || m == 2):
+		return m
+	case x.first || x.largest == 0:
+		return m / 2
+	case m == 0:
+		return x.largest / 4
+	case x.largest > 2 || m/2+x.largest < 2:
+		return (m/2 + x.largest) / 2
+	}
+	return 1
+}
+
+// slowOrder returns the order that replaces another one in a field.
+func slowOrder(f *Field, k uint) uint {
+	for i, order := range f.Orders {
+		if uint(i) == k {
+			return uint(order)
+		}
 	}
 	return k
 }
@@ -239,7 +277,7 @@ func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint3
 			quat++
 			for j := range to {
 				v := zigzag(int64(q[j+1]) - int64(to[j]))
-				k := x.order(m[j])
+				k := slowOrder(f, x.order(m[j]))
 				if last && j == 2 && x.same {
 					v--
 				}
@@ -248,7 +286,7 @@ func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint3
 			}
 		default:
 			v := zigzag(slowDistance(f, f.code(cur), f.code(ref.row)))
-			k := x.order(ref.moved(f))
+			k := slowOrder(f, x.order(ref.moved(f)))
 			if last && x.same {
 				v--
 			}

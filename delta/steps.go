@@ -18,6 +18,7 @@ type step struct {
 	halfCircle int64  // half of the circle of codes that wrap; for others, too large to matter
 	halfRange  uint32 // half of the range of residuals
 	width      uint8
+	orders     []uint8 // see Field.Orders
 
 	moved     uint8    // bits of the distance between the baselines
 	bits      [2]uint8 // of the codes of the two residuals
@@ -40,7 +41,8 @@ func stepsOf(fields []Field) (steps []step) {
 		if f.Kind != Linear && f.Kind != Wrap || f.circle != 0 || f.Bits == 0 || f.Bits > maxStepBits {
 			return nil
 		}
-		s := step{max: int64(f.Max), mask: -1, halfCircle: 1 << 62, halfRange: 1 << (f.Bits - 1), width: uint8(f.Bits)}
+		s := step{max: int64(f.Max), mask: -1, halfCircle: 1 << 62, halfRange: 1 << (f.Bits - 1)}
+		s.width, s.orders = uint8(f.Bits), f.Orders
 		if f.Kind == Wrap {
 			s.mask, s.halfCircle = int64(lowBits(f.Bits)), int64(s.halfRange)
 		}
@@ -101,7 +103,7 @@ func plainSteps(d bitString, words []uint64, steps []step, implied int) bitStrin
 		if largest == 0 && i == implied {
 			v--
 		}
-		code, n := shortResidual(v, min(k, width), width)
+		code, n := shortResidual(v, min(replaced(s.orders, k), width), width)
 		s.bits[byBaseline] = uint8(n)
 		d = d.put(words, code, n)
 		largest = max(largest, uint(bits.Len32(v)))
@@ -114,21 +116,17 @@ func plainSteps(d bitString, words []uint64, steps []step, implied int) bitStrin
 // bits that plainSteps takes, which often makes it unnecessary to try: no code is shorter than its
 // residual, nor is the code of a residual less one.
 func predictedSteps(d bitString, words []uint64, steps []step, implied int) (_ bitString, plain uint) {
-	largest := uint(0)
+	seen := uint(0)
 	for i := range steps {
 		s := &steps[i]
-		v, width, k := s.predicted, uint(s.width), uint(s.moved)/2
-		if largest == 0 {
-			if i == implied {
-				v--
-			}
-		} else {
-			k = (k + largest) / 2
+		v, width, k := s.predicted, uint(s.width), movingOrder(uint(s.moved), seen)
+		if seen <= 1 && i == implied {
+			v--
 		}
-		code, n := shortResidual(v, min(k, width), width)
+		code, n := shortResidual(v, min(replaced(s.orders, k), width), width)
 		s.bits[byPrediction] = uint8(n)
 		d = d.put(words, code, n)
-		largest = max(largest, uint(bits.Len32(v)))
+		seen = max(seen, 1+uint(bits.Len32(v)))
 		plain += uint(bits.Len32(s.plain))
 	}
 	return d, plain

@@ -88,6 +88,7 @@ func TestRowsAreThoseOfTheSlowTwin(t *testing.T) {
 				break
 			}
 		}
+		(&script{randomBytes(rng, 200)}).replaceOrders(&c)
 		return c
 	}
 	for range roundsOf(400, 150) {

@@ -128,5 +128,6 @@ func goldenSchema() *replication.Schema {
 	replication.Register[goldenMeasures](s, replication.Name("Measures"))
 	replication.Register[goldenStory](s, replication.Name("Story"))
 	replication.RegisterResource[goldenWeather](s, replication.Name("Weather"))
+	s.Tune("Transform.Y=0012344 Spin.Q=101 Odd.Wide=f Odd.Turn=2")
 	return s
 }

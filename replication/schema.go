@@ -110,6 +110,26 @@ func (s *Schema) Text() string {
 	return s.raw.FullText()
 }
 
+// Tune adjusts how the coding Packed writes the fields of registered components: it replaces the orders of their codes,
+// which by default suit any game, by some that suit this one. It changes no value and takes no bits. The text is a list
+// of items, separated by spaces, as examples/trace -tune prints it:
+//
+//	schema.Tune("Position.X=0012 Position.Y=0012 Rotation.Q=1234")
+//
+// Each has the name of a field, as in [Schema.Text], and up to 16 digits from 0 to f: the first replaces order 0, the
+// next order 1, and so on. Orders that are too high or too low cost bytes, nothing else. Only fields that are
+// extrapolated have them: floats in steps, angles, rotations and integers with the key linear or wrap. Both ends must
+// be tuned alike: tables are part of the text and the fingerprint.
+//
+// Panics if an item is malformed, names no registered field, one that is not extrapolated or one that is tuned already,
+// or if a server or client has been made of the schema.
+func (s *Schema) Tune(text string) {
+	s.mustExist()
+	if err := schema.Tune(&s.raw, text); err != nil {
+		panic("replication: " + err.Error())
+	}
+}
+
 // Fingerprint returns a 64-bit hash (FNV-1a) of [Schema.Text]. It reveals honest mistakes; it is no defence against
 // forgery and needs none, as no code from the wire is trusted.
 func (s *Schema) Fingerprint() uint64 {

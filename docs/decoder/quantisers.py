@@ -25,6 +25,7 @@ def make(kind, tag):
         q = Code(int(keys["bits"]), int(keys["max"]) if "max" in keys else None)
     else:
         q = make_integer(kind, keys)
+    q.orders = [int(d, 16) for d in keys.get("orders", "")]
     for hint in ("linear", "wrap", "counter", "flags"):
         if hint in keys:
             q.kind = hint

@@ -20,10 +20,8 @@ def read_rows(r, schema, components, rows1=None, rows2=None, t=None):
             prediction = Prediction(schema.components[c], row1, row2, t)
         plans.append((c, schema.components[c], row1, prediction))
 
-    usual = False
-    if sum(row1 is not None and component.width > 0 for _, component, row1, _ in plans) >= 2:
-        usual = r.bit() == 0
-        r.note("symbols", "usual, and omitted" if usual else "before the rows")
+    begins = [c for c, component, row1, _ in plans if row1 is not None and component.width > 0]
+    forms = read_forms(r, begins)
 
     rows, work = {}, 0
     for c, component, row1, prediction in plans:
@@ -32,10 +30,33 @@ def read_rows(r, schema, components, rows1=None, rows2=None, t=None):
         elif component.width == 0:
             rows[c] = row1
         else:
-            rows[c] = read_with(r, component, row1, prediction, usual)
+            rows[c] = read_with(r, component, row1, prediction, forms[c])
         component.check(rows[c])
         work += row_work(component, rows[c], row1, prediction.row2 if prediction else None)
     return rows, work
+
+
+WRITTEN, USUAL, ODD = range(3)  # forms of a row's symbol; ODD is not the usual one, and lacks its first bit
+
+
+def read_forms(r, begins):
+    """How each row of the components in begins, which have symbols, begins."""
+    n = len(begins)
+    if n < 2:
+        return dict.fromkeys(begins, WRITTEN)
+    if r.bit() == 0:
+        r.note("symbols", "usual, and omitted")
+        return dict.fromkeys(begins, USUAL)
+    if n < 4 or r.bit() == 1:
+        r.note("symbols", "before the rows")
+        return dict.fromkeys(begins, WRITTEN)
+    i = r.bits(length(n - 1))
+    r.note("symbols", "usual, and omitted, but for row %d" % i)
+    if i >= n:
+        raise Malformed("number of a row")
+    forms = dict.fromkeys(begins, USUAL)
+    forms[begins[i]] = ODD
+    return forms
 
 
 def read_without(r, component):
@@ -97,27 +118,31 @@ def read_splice(r, m, largest, resized):
     return begin, m - end, n
 
 
-def read_with(r, component, row1, prediction, usual):
+def read_with(r, component, row1, prediction, form):
     """A row with a baseline."""
     moving = prediction is not None and prediction.moving
-    if usual:
+    if form == ODD and any(f.kind == "quat" for f in component.fields):
+        form = WRITTEN  # a chart may be what is unusual
+    if not moving:
         # It was at rest, and is sent since it is not any more; or it is expected to stay.
-        if not moving and (prediction is not None or not component.moves):
+        differs = prediction is None and component.moves
+        if form == WRITTEN:
+            differs = r.bit() == 1
+        elif form == ODD:
+            differs = not differs
+        if form != USUAL:
+            r.note(component.name, SYMBOLS[3 if differs else 2])
+        if not differs:
             return row1
-    elif moving:
-        symbol = r.unary_ones(3)
+    elif form != USUAL:
+        symbol = 1 + r.unary_ones(2) if form == ODD else r.unary_ones(3)
         r.note(component.name, SYMBOLS[symbol])
         if symbol == 1:
             return prediction.row
         if symbol == 2:
             return row1
         moving = symbol == 0
-    else:
-        differs = r.bit()
-        r.note(component.name, SYMBOLS[3 if differs else 2])
-        if not differs:
-            return row1
-    return Residuals(r, component, row1, prediction, moving).read(usual)
+    return Residuals(r, component, row1, prediction, moving).read(form == USUAL)
 
 
 SYMBOLS = [
@@ -176,13 +201,21 @@ class Residuals:
     def order(self, m):
         if not self.moving:
             return 3 if self.first else max(self.largest - 1, 0)
-        if self.first or self.largest == 0:
+        if self.first and m <= 2:
+            return m
+        if m == 0:
+            return self.largest >> 2
+        if self.largest == 0:
             return m >> 1
-        return ((m >> 1) + self.largest) >> 1
+        order = ((m >> 1) + self.largest) >> 1
+        return min(order, 1) if self.largest <= 2 else order
 
-    def residual(self, m, width, last):
+    def residual(self, m, field, width, last):
         """A residual. If nothing differed yet, the last one is not zero, and is written less one."""
-        v = self.r.residual(self.order(m), width)
+        k = self.order(m)
+        if k < len(field.orders):
+            k = field.orders[k]
+        v = self.r.residual(k, width)
         one = last and self.same
         self.first = False
         self.largest = max(self.largest, length(v))
@@ -192,14 +225,14 @@ class Residuals:
 
     def read_linear(self, i, field, _):
         m = length(abs(self.row1[i] - self.row2[i])) if self.moving else 0
-        v = self.residual(m, field.width, i == self.last)
+        v = self.residual(m, field, field.width, i == self.last)
         return (self.reference[i] + unzigzag(v)) % (1 << field.width)
 
     def read_wrap(self, i, field, _):
         if field.max + 1 == 1 << field.width:
             return self.read_linear(i, field, _)
         m = length(abs(self.row1[i] - self.row2[i])) if self.moving else 0
-        v = self.residual(m, field.width, i == self.last)
+        v = self.residual(m, field, field.width, i == self.last)
         if v > field.max:
             raise Malformed("distance on a circle")
         return (self.reference[i] + unzigzag(v)) % (field.max + 1)
@@ -214,7 +247,7 @@ class Residuals:
             t = c1 = c2 = in_chart(self.reference[i], chart, bits)
         code = [chart]
         for k in range(3):
-            v = self.residual(length(abs(c1[k] - c2[k])), bits + 1, i == self.last and k == 2)
+            v = self.residual(length(abs(c1[k] - c2[k])), field, bits + 1, i == self.last and k == 2)
             code.append(t[k] + unzigzag(v))
         return tuple(code)
 

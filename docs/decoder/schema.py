@@ -44,6 +44,7 @@ class Field:
         self.kind, self.width, self.max = quantiser.kind, quantiser.width, quantiser.max
         self.bits, self.codes = getattr(quantiser, "bits", None), quantiser.codes
         self.check, self.value = quantiser.check, quantiser.value
+        self.orders = quantiser.orders  # that replace those of the codes of residuals
 
     def show(self, code):
         return show_code(self.kind, code)

@@ -29,6 +29,8 @@ type config struct {
 	ticks   int // 0: all
 	advice  bool
 	codes   bool
+	tune    bool
+	tables  string // for Schema.Tune
 
 	render string // file; empty: no picture
 	scene
@@ -113,6 +115,9 @@ func (c *config) flags() *flag.FlagSet {
 	set.IntVar(&c.ticks, "ticks", 0, "replay the first `ticks` of the trace only; 0 is all")
 	set.BoolVar(&c.advice, "advice", false,
 		"measure what half and twice the step of each field would cost, by replaying the trace with it")
+	set.BoolVar(&c.tune, "tune", false,
+		"make tables for the coding Packed from the first half of the trace, and measure what they save")
+	set.StringVar(&c.tables, "tables", "", "replay with these `tables`, as -tune prints them")
 	set.StringVar(&c.render, "render", "",
 		"draw an SVG `file`: the path of an entity as it was, and as a client shows it")
 	c.scene.flags(set)
@@ -180,7 +185,25 @@ func (c *config) check() error {
 			return fmt.Errorf("-%s is %v, but must be a share from 0 to 1; 0.05 is 5 %%", f.name, f.value)
 		}
 	}
+	if err := c.checkTune(); err != nil {
+		return err
+	}
 	return c.checkScene()
+}
+
+// checkTune returns an error if -tune does not suit other flags.
+func (c *config) checkTune() error {
+	switch {
+	case !c.tune:
+		return nil
+	case c.coding != replication.Packed.String():
+		return errors.New("-tune makes tables for the coding packed; compact learns all the time, and needs none")
+	case c.tables != "":
+		return errors.New("-tune makes tables: leave out -tables")
+	case c.advice:
+		return errors.New("-tune and -advice both replay the trace again and again: choose one")
+	}
+	return nil
 }
 
 // Limits of the flags of -render.
@@ -194,8 +217,8 @@ func (c *config) checkScene() error {
 	switch {
 	case c.render == "":
 		return nil
-	case c.advice, c.json:
-		return errors.New("-render draws a picture: leave out -advice and -json")
+	case c.advice, c.tune, c.json:
+		return errors.New("-render draws a picture: leave out -advice, -tune and -json")
 	case c.peers != 1:
 		return fmt.Errorf("-render has one client, not %d", c.peers)
 	case !(c.fps >= minFPS && c.fps <= maxFPS):
@@ -236,6 +259,12 @@ precision or bits: with half and with twice the step, everything else unchanged.
 So many replays take time; -ticks 500 plays the beginning only.
 
     go run ./examples/trace -in match.csv -advice
+
+With -tune the trace is replayed some fifty times to find tables for the coding
+Packed that suit the game, and the line of code that sets them is printed with
+what it saves. They are made from the first half and measured on the second too.
+
+    go run ./examples/trace -in match.csv -tune
 
 With -render the trace is replayed for a client that draws 144 frames per second
 with package playout, and FILE.svg shows what came of it: where an entity truly

@@ -47,9 +47,12 @@ func command(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitOK
 	}
 	var r report
-	if cfg.advice {
+	switch {
+	case cfg.advice:
 		r, err = advise(cfg, file, bar)
-	} else {
+	case cfg.tune:
+		r, err = tune(cfg, file, bar)
+	default:
 		r, err = run(cfg, file, bar.tick)
 	}
 	bar.done()

@@ -226,7 +226,7 @@ func TestWrongUseOfRenderIsOneSentence(t *testing.T) {
 		{"entity 2 of standard input is not to be seen between 2.00 s and 2.95 s", circle(3), []string{"-entity", "2", "-from", "2s"}},
 		{"entity 7 of standard input is not to be seen between 60.00 s and 60.00 s", circle(3), []string{"-from", "1m"}},
 		{"standard input has 2000 ticks per second, but -render draws up to 1000", "# rate 2000" + circle(1)[len("# rate 20"):], nil},
-		{"-render draws a picture: leave out -advice and -json", "", []string{"-json"}},
+		{"-render draws a picture: leave out -advice, -tune and -json", "", []string{"-json"}},
 		{"-render has one client, not 2", "", []string{"-peers", "2"}},
 		{"-fps is 0.5, but must be 1 to 1000 frames per second", "", []string{"-fps", "0.5"}},
 		{"-span is 1h0m0s, but must be 100ms to 1m0s", "", []string{"-span", "1h"}},

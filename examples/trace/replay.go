@@ -62,6 +62,9 @@ func newReplayOf(cfg config, trace *reader, options ...replication.ServerOption)
 	if err != nil {
 		return nil, trace.faultAt(trace.typesLine, err)
 	}
+	if err := tuneSchema(schema, cfg.tables); err != nil {
+		return nil, trace.faultAt(trace.typesLine, err)
+	}
 	p := &replay{
 		cfg:    cfg,
 		trace:  trace,

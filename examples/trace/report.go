@@ -42,6 +42,7 @@ type report struct {
 	Fields []fieldReport `json:"fields"`
 
 	Advice *advice `json:"advice,omitempty"` // with -advice
+	Tuning *tuning `json:"tuning,omitempty"` // with -tune
 
 	sentPerTick float64  // entities
 	described   []string // the first mismatches
@@ -107,6 +108,12 @@ func (r *report) writeTable(w io.Writer, c *config) error {
 	b.WriteString("\n")
 	if r.Advice != nil {
 		r.Advice.writeTable(&b)
+		if c.peerCoding() == replication.Packed && c.tables == "" {
+			b.WriteString("\n-tune instead of -advice makes tables that write the same steps in fewer bits\n")
+		}
+	}
+	if r.Tuning != nil {
+		r.Tuning.writeTable(&b)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -54,6 +54,8 @@ type Codec struct {
 	wrap  quantize.IntWrap
 	kind  delta.Kind // how the codes change from tick to tick
 	jumps bool       // the tag has jump
+
+	Orders []uint8 // set by Schema.Tune, see delta.Field
 }
 
 // NewReference returns the codec of a field that refers to an entity.
@@ -155,9 +157,14 @@ func (q *Codec) Valid(words []uint32) (ok bool) {
 	return ok
 }
 
+// Extrapolated reports whether the codes of a value are extrapolated.
+func (q *Codec) Extrapolated() bool {
+	return q.kind == delta.Linear || q.kind == delta.Wrap || q.kind == delta.Quat
+}
+
 // AppendLayout appends the fields that the delta coder makes of a value.
 func (q *Codec) AppendLayout(fields []delta.Field, name string) []delta.Field {
-	f := delta.Field{Name: name, Kind: q.kind, Bits: q.Bits, Max: q.Max}
+	f := delta.Field{Name: name, Kind: q.kind, Bits: q.Bits, Max: q.Max, Orders: q.Orders}
 	if q.Op == OpUnit {
 		u, v := f, f
 		u.Name, v.Name = name+".u", name+".v"

@@ -18,8 +18,8 @@ type packedEntries struct {
 	order   uint
 	base    delta.Tick // of the packet, see wire.StateHeader
 	context wire.Context
-	ratio   int64 // of the entry's baselines
-	usual   bool  // rows with the usual symbol leave it out
+	ratio   int64         // of the entry's baselines
+	symbols delta.Symbols // of the entry
 }
 
 // begin starts a packet whose entries end at bit end.
@@ -86,15 +86,15 @@ func (p *packedEntries) beginFull(minBits int) {
 	if minBits > p.r.Remaining() {
 		p.r.Fail(wire.ErrMalformed)
 	}
-	p.usual = false
+	p.symbols = delta.Symbols{}
 }
 
 func (p *packedEntries) beginUpdate(changeable int, ratio, _, _ int64) {
-	p.usual, p.ratio = delta.Usual(&p.r, changeable), ratio
+	p.symbols, p.ratio = delta.ReadSymbols(&p.r, changeable), ratio
 }
 
 func (p *packedEntries) row(k int, dst, base, base2, _, _ []uint32) (changed, ok bool) {
-	changed = p.coder.DecodeChange(&p.r, k, p.usual, dst, base, base2, p.ratio)
+	changed = p.coder.DecodeChange(&p.r, k, &p.symbols, dst, base, base2, p.ratio)
 	return changed, p.r.Err() == nil
 }
 
