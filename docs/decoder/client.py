@@ -163,7 +163,7 @@ class Client:
                 return state
         raise Missing("baseline: slot %d, tick %d" % (slot, tick))
 
-    def reference(self, tick):
+    def slots_of(self, tick):
         """The slots of which the packets of a tick had states, in ascending order."""
         if not self.sent.get(tick):
             raise Missing("slots of tick %d" % tick)

@@ -22,13 +22,13 @@ def read_slots(r, base_tick, client):
 def read_range(r, base_tick, client):
     """The reference, and the range of it that the packet is about."""
     if r.bit():
-        reference = client.reference(base_tick)
+        reference = client.slots_of(base_tick)
         r.note("reference", "all %d slots of tick %d" % (len(reference), base_tick))
         return reference, 0, len(reference)
     if not r.bit():
         r.note("reference", "none")
         return [], 0, 0
-    reference = client.reference(base_tick)
+    reference = client.slots_of(base_tick)
     n = len(reference)
     has_first, has_last = r.bit(), r.bit()
     first = r.bits(length(n)) if has_first else 0
