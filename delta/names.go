@@ -62,6 +62,14 @@ type Names struct {
 // NamesAt returns the coder for a packet of tick now.
 func NamesAt(now Tick) Names { return Names{now: now} }
 
+// NamesFrom returns the coder for a packet of tick now in which the given pair is in front already.
+func NamesFrom(now Tick, front Baselines) Names {
+	if !front.Two {
+		front.A2 = 0
+	}
+	return Names{now: now, n: 1, recent: [recentNames]Baselines{front}}
+}
+
 // AtFront reports whether b is the pair in front, or will be because there is none yet.
 func (n *Names) AtFront(b Baselines) bool { return n.n == 0 || n.isFront(b) }
 

@@ -26,8 +26,7 @@ func TestHugePartSizesAreRefused(t *testing.T) {
 	for _, size := range []uint64{1<<64 - 1, 1<<63 - 1, 1 << 63} {
 		x := connectedWire(t, testSchema())
 		p := x.forgeState(x.client.recv.Window.Newest+1, x.client.recv.NearTick+1, func(w *bitbuf.Writer) {
-			beginEntries(w, 0)
-			entryHead(w, 0, 0, wire.EntryPart)
+			beginEntries(w, wire.ListedSlot{Kind: wire.EntryPart})
 			w.WriteExpGolomb(0, wire.PartOrder)
 			w.WriteExpGolomb(4, wire.PartOrder)
 			w.WriteExpGolomb(size, wire.PartOrder)

@@ -39,8 +39,8 @@ func TestWhatGroupsCost(t *testing.T) {
 	for _, every := range []int{1, 4, 16} {
 		none, two, four := cost(every, 1), cost(every, 2), cost(every, 4)
 		t.Logf("each changes in every tick of %2d: %.0f bytes without groups, %.0f with groups of 2, %.0f with groups of 4", every, none, two, four)
-		require.GreaterOrEqual(t, two, none)
-		require.GreaterOrEqual(t, four, two)
+		require.GreaterOrEqual(t, two, 0.999*none) // packets end elsewhere
+		require.GreaterOrEqual(t, four, 0.999*two)
 		require.Less(t, four, 4*none)
 		if every == 1 {
 			require.Less(t, four, 1.02*none, "all of a group is sent anyway")

@@ -245,15 +245,8 @@ func (x *fixture) forgeState(sequence, tick uint32, write func(w *bitbuf.Writer)
 	return packet
 }
 
-// entryHead writes the head of an entry with the packet's gap order.
-func entryHead(w *bitbuf.Writer, gap int, order uint, kind wire.EntryKind) {
-	w.WriteRice(uint64(gap), order)
-	w.WriteUnary(uint(kind), uint(wire.LastEntryKind))
-}
-
-// beginPart writes an entry with the first byte of a state of the largest size.
+// beginPart writes the contents of an entry with the first byte of a state of the largest size.
 func beginPart(w *bitbuf.Writer) {
-	entryHead(w, receive.ReplicaPage-1, 6, wire.EntryPart)
 	w.WriteExpGolomb(0, wire.PartOrder)
 	w.WriteExpGolomb(receive.MaxLargeBytes, wire.PartOrder)
 	w.WriteExpGolomb(1, wire.PartOrder)
@@ -266,7 +259,7 @@ func TestAPacketHasOnePart(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	for i, parts := range []int{1, 2} {
 		err := x.client.Receive(x.forgeState(uint32(1+i), uint32(10+i), func(w *bitbuf.Writer) {
-			beginEntries(w, 6)
+			beginEntries(w, farApart(parts, wire.EntryPart)...)
 			for range parts {
 				beginPart(w)
 			}
@@ -293,23 +286,18 @@ const maxPacketCost = 8 << 20
 func TestNoPacketCostsMuchMemory(t *testing.T) {
 	const size = 1150 // bytes of entries
 	schema := testSchema()
-	full := func(w *bitbuf.Writer) bool { return w.Len() >= size*8 }
 	for name, write := range map[string]func(w *bitbuf.Writer){
 		"despawns far apart": func(w *bitbuf.Writer) {
-			beginEntries(w, 6)
-			for !full(w) {
-				entryHead(w, receive.ReplicaPage-1, 6, wire.EntryDespawn)
-			}
+			beginEntries(w, farApart(8*size/12, wire.EntryDespawn)...)
 		},
 		"the last slot": func(w *bitbuf.Writer) {
-			beginEntries(w, 15)
-			entryHead(w, 1<<20-1, 15, wire.EntryDespawn)
+			beginEntries(w, wire.ListedSlot{Slot: 1<<20 - 1, Kind: wire.EntryDespawn})
 		},
 		"many layouts": func(w *bitbuf.Writer) {
-			beginEntries(w, 6)
+			const n = 8 * size / 24
+			beginEntries(w, farApart(n, wire.EntryFull)...)
 			var set delta.Set
-			for i := 0; !full(w); i++ {
-				entryHead(w, receive.ReplicaPage-1, 6, wire.EntryFull)
+			for i := range n {
 				w.WriteExpGolomb(1, wire.GenerationOrder)
 				next := delta.Set{}
 				if i%2 == 0 {
@@ -320,26 +308,25 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 			}
 		},
 		"the beginning of a part": func(w *bitbuf.Writer) {
-			beginEntries(w, 6)
+			beginEntries(w, farApart(1, wire.EntryPart)...)
 			beginPart(w)
 		},
 		"beginnings of parts": func(w *bitbuf.Writer) {
-			beginEntries(w, 6)
-			for !full(w) {
+			const n = 8 * size / 80
+			beginEntries(w, farApart(n, wire.EntryPart)...)
+			for range n {
 				beginPart(w)
 			}
 		},
 		"a part of more than there is": func(w *bitbuf.Writer) {
-			beginEntries(w, 6)
-			entryHead(w, 0, 6, wire.EntryPart)
+			beginEntries(w, wire.ListedSlot{Kind: wire.EntryPart})
 			w.WriteExpGolomb(0, wire.PartOrder)
 			w.WriteExpGolomb(1<<40, wire.PartOrder)
 			w.WriteExpGolomb(1<<39, wire.PartOrder)
 			w.WriteExpGolomb(0, wire.PartOrder)
 		},
 		"an endless component set": func(w *bitbuf.Writer) {
-			beginEntries(w, 6)
-			entryHead(w, 0, 6, wire.EntryFull)
+			beginEntries(w, wire.ListedSlot{Kind: wire.EntryFull})
 			w.WriteExpGolomb(0, wire.GenerationOrder)
 			w.WriteExpGolomb(1<<62, 0)
 		},
@@ -375,12 +362,15 @@ func TestUpdatesOfLargeStatesAreBounded(t *testing.T) {
 	x.requireEqual()
 	base := x.client.recv.Replicas.At(0).Newest
 	packet := x.forgeState(x.client.recv.Window.Newest+1, x.client.recv.NearTick+1, func(w *bitbuf.Writer) {
-		w.WriteBits(0, wire.GapOrderBits)
 		names := delta.NamesAt(delta.Tick(x.client.recv.NearTick + 1))
 		names.Write(w, delta.Baselines{A1: base})
+		var lists wire.SlotLists
+		lists.Begin(nil)
+		for slot := range n {
+			lists.AddOther(slot, wire.EntryUpdate)
+		}
+		lists.Write(w)
 		for range n {
-			w.WriteRice(0, 0)
-			wire.WriteUpdate(w, &names, delta.Baselines{A1: base}, false)
 			w.WriteBits(0, 1)
 		}
 	})
@@ -394,8 +384,7 @@ func TestUpdatesOfLargeStatesAreBounded(t *testing.T) {
 func TestTicksHalfACircleApartDontPanic(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	entity := func(w *bitbuf.Writer) {
-		beginEntries(w, 0)
-		entryHead(w, 0, 0, wire.EntryFull)
+		beginEntries(w, wire.ListedSlot{Kind: wire.EntryFull})
 		w.WriteExpGolomb(1, wire.GenerationOrder)
 		set := delta.Set{}
 		set.Add(4)
@@ -412,8 +401,7 @@ func TestTicksHalfACircleApartDontPanic(t *testing.T) {
 func TestBadPartsChangeNothing(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	packet := x.forgeState(1, 10, func(w *bitbuf.Writer) {
-		beginEntries(w, 0)
-		entryHead(w, 0, 0, wire.EntryPart)
+		beginEntries(w, wire.ListedSlot{Kind: wire.EntryPart})
 		w.WriteExpGolomb(0, wire.PartOrder)
 		w.WriteExpGolomb(4, wire.PartOrder)
 		w.WriteExpGolomb(4, wire.PartOrder)
@@ -451,8 +439,7 @@ func TestTwoRelationsInOneSetDontPanic(t *testing.T) {
 	x.rounds(3)
 	x.requireEqual()
 	packet := x.forgeState(x.client.recv.Window.Newest+1, x.client.recv.NearTick+1, func(w *bitbuf.Writer) {
-		beginEntries(w, 0)
-		entryHead(w, 1, 0, wire.EntryFull)
+		beginEntries(w, wire.ListedSlot{Slot: 1, Kind: wire.EntryFull})
 		w.WriteExpGolomb(1, wire.GenerationOrder)
 		set := delta.Set{}
 		set.Add(0)
@@ -466,9 +453,22 @@ func TestTwoRelationsInOneSetDontPanic(t *testing.T) {
 	})
 }
 
-// beginEntries writes the fields before the entries of a state packet.
-func beginEntries(w *bitbuf.Writer, order uint64) {
-	w.WriteBits(order, wire.GapOrderBits)
+// beginEntries writes what precedes the contents of entries in a state packet.
+func beginEntries(w *bitbuf.Writer, entries ...wire.ListedSlot) {
 	names := delta.NamesAt(1)
 	names.Write(w, delta.Baselines{A1: 0})
+	var lists wire.SlotLists
+	lists.Begin(nil)
+	for _, e := range entries {
+		lists.AddOther(int(e.Slot), e.Kind)
+	}
+	lists.Write(w)
+}
+
+// farApart returns entries, each of which touches a page of replicas.
+func farApart(n int, kind wire.EntryKind) (entries []wire.ListedSlot) {
+	for i := range n {
+		entries = append(entries, wire.ListedSlot{Slot: uint32((i+1)*receive.ReplicaPage - 1), Kind: kind})
+	}
+	return entries
 }

@@ -52,7 +52,7 @@ func TestWeightsSetTheUpdateRate(t *testing.T) {
 	weight := func(slot int) float64 { return []float64{1, 2, 4, 8}[slot%4] }
 	t.Run("of entities", func(t *testing.T) {
 		c := newLoadWorld(t, 400, loadSchema())
-		c.join(5, 0).peer.SetBudget(6000)
+		c.join(5, 0).peer.SetBudget(5200)
 		c.tick() // finds the entities
 		for i, e := range c.entities {
 			c.server.SetPriority(e, float32(weight(i)))
@@ -71,7 +71,7 @@ func TestWeightsSetTheUpdateRate(t *testing.T) {
 		for i, e := range c.entities {
 			c.positions[i] = (*tPosition)(c.world.Get(e, c.position))
 		}
-		c.join(5, 0).peer.SetBudget(6000)
+		c.join(5, 0).peer.SetBudget(5200)
 		slots := map[uint32]bool{}
 		c.tick()
 		for i := 0; i < len(c.entities); i += 4 {

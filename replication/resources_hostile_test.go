@@ -24,13 +24,12 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 	(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X = 1
 	x.rounds(3) // forged packets are later than the known resources
 	packed := delta.NewPacked(x.client.schema.Layout)
-	fullState := func(w *bitbuf.Writer, gap uint64, components ...int) {
+	fullState := func(w *bitbuf.Writer, slot uint32, components ...int) {
 		var set delta.Set
 		for _, k := range components {
 			set.Add(k)
 		}
-		w.WriteRice(gap, 0)
-		w.WriteUnary(uint(wire.EntryFull), uint(wire.LastEntryKind))
+		beginEntries(w, wire.ListedSlot{Slot: slot, Kind: wire.EntryFull})
 		w.WriteExpGolomb(1, wire.GenerationOrder)
 		delta.WriteSet(w, &set, &delta.Set{})
 		for _, k := range components {
@@ -44,13 +43,11 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 		"resources elsewhere":      func(w *bitbuf.Writer) { fullState(w, 5, weather) },
 		"both elsewhere":           func(w *bitbuf.Writer) { fullState(w, 5, position, match) },
 		"no resources any more": func(w *bitbuf.Writer) {
-			w.WriteRice(0, 0)
-			w.WriteUnary(uint(wire.EntryDespawn), uint(wire.LastEntryKind))
+			beginEntries(w, wire.ListedSlot{Kind: wire.EntryDespawn})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := bitbuf.NewWriter(make([]byte, 2000))
-			beginEntries(&w, 0)
 			put(&w)
 			before, refused := worldHash(x.client), x.client.Stats().RefusedPackets
 			x.receiveForged(byte(-w.Len()&7), w.Bytes())
@@ -62,7 +59,6 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 	// A packet that is allowed: another generation is the same resources.
 	p := resourceOf[rsWeather](x.mirror)
 	w := bitbuf.NewWriter(make([]byte, 2000))
-	beginEntries(&w, 0)
 	fullState(&w, 0, weather)
 	x.receiveForged(byte(-w.Len()&7), w.Bytes())
 	require.Same(t, p, resourceOf[rsWeather](x.mirror))

@@ -17,11 +17,17 @@ func (x *fixture) firstName(packet []byte) delta.Baselines {
 	h, rest, _, err := x.client.recv.Window.ParseHeader(body, false)
 	require.NoError(x.t, err)
 	r := bitbuf.NewReader(rest)
-	order := uint(r.ReadBits(wire.GapOrderBits))
 	names := delta.NamesAt(delta.Tick(h.Tick))
 	names.Read(&r, true)
-	r.ReadRice(order)
-	kind := wire.EntryKind(r.ReadUnary(uint(wire.LastEntryKind)))
+	var slots wire.SlotReader
+	complete, refers := slots.HasReference(&r)
+	var ref []wire.SlotBlock
+	if refers {
+		ref = []wire.SlotBlock{{Block: 0, Mask: 1}} // the only entity
+	}
+	slots.Read(&r, ref, complete, 1<<20)
+	require.NoError(x.t, r.Err())
+	_, kind, _ := slots.Next()
 	require.LessOrEqual(x.t, kind, wire.EntryNamed)
 	return names.Read(&r, kind == wire.EntryUpdate)
 }

@@ -426,11 +426,12 @@ func TestBaselinesTooOldToPredictFromAreNotMerged(t *testing.T) {
 	tick := uint32(b.A1) + 40
 	require.Zero(t, delta.Ratio(delta.Tick(tick), b.A1, b.A2))
 	require.NoError(t, x.client.Receive(x.forgeState(x.client.recv.Window.Newest+1, tick, func(w *bitbuf.Writer) {
-		w.WriteBits(0, wire.GapOrderBits)
 		names := delta.NamesAt(delta.Tick(tick))
 		names.Write(w, b)
-		w.WriteRice(uint64(x.slotOf(e)), 0)
-		wire.WriteUpdate(w, &names, b, false)
+		var lists wire.SlotLists
+		lists.Begin(nil)
+		lists.AddUpdates(x.slotOf(e)>>6, 1<<(x.slotOf(e)&63))
+		lists.Write(w)
 		w.WriteBits(0, 1)
 	})))
 	newest, at := m.Held.At(m.Newest).Row(0, 64), func(t delta.Tick) []uint32 { return m.Held.At(t).Row(0, 64) }

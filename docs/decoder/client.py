@@ -56,6 +56,7 @@ class Client:
         self.seen = set()  # sequences
         self.ticks = {}  # of packets that are to be acknowledged, by sequence
         self.models = {}  # of Compact, by sequence
+        self.sent = {}  # by tick: slots of which its packets had states
         self.complete = False
 
     # ---- the handshake
@@ -162,6 +163,12 @@ class Client:
                 return state
         raise Missing("baseline: slot %d, tick %d" % (slot, tick))
 
+    def slots_of(self, tick):
+        """The slots of which the packets of a tick had states, in ascending order."""
+        if not self.sent.get(tick):
+            raise Missing("slots of tick %d" % tick)
+        return sorted(self.sent[tick])
+
     def model(self, sequence):
         """The model that a packet of Compact begins with."""
         if sequence not in self.models:
@@ -212,6 +219,8 @@ class Client:
         self.complete = self.complete or header.complete
         for e in entries:
             slot = self.slots.setdefault(e.slot, Slot())
+            if e.state is not None and e.part is None and not e.state.empty:
+                self.sent.setdefault(header.tick, set()).add(e.slot)
             if e.state is not None:
                 self.hold(slot, e.state)
             elif getattr(e, "parts", None) is not None:
@@ -236,6 +245,7 @@ class Client:
         self.ticks = {s: self.ticks[s] for s in self.ticks if s in self.seen}
         for sequence in sorted(self.models, key=lambda s: after(self.sequence, s))[64:]:
             del self.models[sequence]
+        self.sent = {t: s for t, s in self.sent.items() if after(self.tick, t) < 2 * self.window}
         for slot in self.slots.values():
             while len(slot.states) > 1 and after(self.tick, slot.states[1].tick) >= 2 * self.window:
                 del slot.states[0]

@@ -4,24 +4,19 @@ from bits import Malformed
 from entries import Entry, Part, State, check_entries, check_set, read_set
 from prediction import ratio
 from rows import read_rows
+from slots import KINDS, read_slots
 
 UPDATE, NAMED, FULL, DESPAWN, SET_CHANGE, PART = range(6)
-KINDS = ["update", "named update", "full state", "despawn", "set change", "part"]
 
 
 def read_packed(r, tick, client):
     """Reads the entries of a packet from its bits, against the states that the client holds."""
-    order = r.bits(4)
-    r.note("order", "gaps in Rice of order %d" % order)
-    pairs, slot, set_before, entries = Pairs(tick), -1, [], []
-    if r.left:
-        pairs.read_front(r)
-    while r.left:
-        slot += 1 + r.rice(order)
-        r.note("gap", "slot %d" % slot)
+    pairs, set_before, entries = Pairs(tick), [], []
+    if not r.left:
+        return entries
+    pairs.read_front(r)
+    for slot, kind in read_slots(r, pairs.pairs[0].a1, client):
         client.check_slot(slot)
-        kind = r.unary(5)
-        r.note("kind", KINDS[kind])
         if kind == PART:
             entries.append(Entry("part", slot, part=read_part(r)))
             continue
@@ -35,6 +30,8 @@ def read_packed(r, tick, client):
         else:
             state = read_against(r, kind, tick, slot, client, pairs)
         entries.append(Entry(KINDS[kind], slot, state))
+    if r.left:
+        raise Malformed("bits after the last entry")
     check_entries(entries, r.end)
     return entries
 

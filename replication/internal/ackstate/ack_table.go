@@ -339,5 +339,5 @@ func (t *AckTable) refresh(b int, slots uint64, limit, now delta.Tick) (lost uin
 	return lost
 }
 
-// MaxSpan is the longest send interval, in ticks, over which changes are tracked.
-const MaxSpan = 8
+// maxSpan is the longest send interval, in ticks, over which changes are tracked.
+const maxSpan = 8

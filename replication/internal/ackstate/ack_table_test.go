@@ -185,7 +185,7 @@ func (a *ackTwin) follow() {
 			}
 			continue
 		}
-		for end := before + 1 + delta.Tick(a.rng.IntN(MaxSpan)); to != end && to != last && (len(a.sent) == 0 || a.sent[0].at != to); {
+		for end := before + 1 + delta.Tick(a.rng.IntN(maxSpan)); to != end && to != last && (len(a.sent) == 0 || a.sent[0].at != to); {
 			to++
 		}
 		a.passed[to] = true

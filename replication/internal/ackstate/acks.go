@@ -75,7 +75,7 @@ func (p *Tracker) Follow() {
 	for t.Through != last {
 		if to, end := p.silentUntil(last); to != t.Through {
 			t.skipTo(to)
-			p.Followed = end
+			p.Followed, p.unsure = end, ^uint32(0)
 			continue
 		}
 		at, ended := p.nextSend(last)
@@ -94,7 +94,7 @@ func (p *Tracker) Follow() {
 // something, and whether that tick has ended.
 func (p *Tracker) nextSend(last delta.Tick) (at delta.Tick, ended bool) {
 	at = p.Acks.Through + 1
-	if p.Interval > MaxSpan { // after a longer interval it is not known what changed in it
+	if p.Interval > maxSpan { // after a longer interval it is not known what changed in it
 		return at, true
 	}
 	for (at+p.Phase)%p.Interval != 0 && (p.Followed == p.Log.Next || p.Log.At(p.Followed).Tick != at) {
@@ -142,6 +142,7 @@ func (p *Tracker) silentUntil(last delta.Tick) (to delta.Tick, end uint32) {
 // pass records the fate of the packets of tick at, up to sequence end.
 func (p *Tracker) pass(at delta.Tick, end uint32) {
 	t, before := &p.Acks, p.Acks.Through
+	p.noteArrived(before, at, end)
 	if at == before+1 && t.LacksNothing(before) && p.sentAll(at) && p.allArrived(end) {
 		t.skip()
 		p.Followed = end
@@ -168,9 +169,32 @@ func (p *Tracker) pass(at delta.Tick, end uint32) {
 	t.settle(before)
 }
 
-// sentAll reports whether all changes of a tick were sent to the peer in shared packets.
+// noteArrived notes whether most packets of tick at arrived, the last of which is before a sequence. There are
+// none from the ticks since the one before.
+func (p *Tracker) noteArrived(before, at delta.Tick, end uint32) {
+	for t := before + 1; t != at; t++ {
+		p.unsure &^= 1 << (t % snapshot.RecentTicks)
+	}
+	bit := uint32(1) << (at % snapshot.RecentTicks)
+	p.unsure &^= bit
+	arrived := 0
+	for q := p.Followed; q != end; q++ {
+		switch sent := p.Log.At(q); {
+		case sent.Count == 0:
+		case sent.Status == SentAcked:
+			arrived++
+		default:
+			arrived--
+		}
+	}
+	if arrived <= 0 && end != p.Followed {
+		p.unsure |= bit
+	}
+}
+
+// sentAll reports whether the packets of a tick to the peer had exactly what changed.
 func (p *Tracker) sentAll(at delta.Tick) bool {
-	return p.Full[at%snapshot.RecentTicks] == at
+	return p.full[at%snapshot.RecentTicks] == at
 }
 
 // allArrived reports whether all unresolved packets before a sequence are shared ones and were

@@ -210,7 +210,7 @@ func TestSharedPacketsHaveToArrive(t *testing.T) {
 	for _, arrives := range []bool{false, true} {
 		for _, shared := range []bool{false, true} {
 			p, entity, packets := newMovingPeer(1)
-			p.Full[2] = 2
+			p.full[2] = 2
 			sent := p.Log.Find(packets[0])
 			sent.Shared = shared
 			if arrives {

@@ -14,7 +14,8 @@ type bases struct {
 
 	Interval delta.Tick          // ticks between two sends
 	Phase    delta.Tick          // spreads the sends of peers over the interval
-	Pairs    []snapshot.BasePair // baselines that are tried first, the newest in front
+	Likely   snapshot.BasePair   // the baselines that most slots are likely to have, see chooseLikely
+	Pairs    []snapshot.BasePair // baselines that are tried first, the likely ones in front
 	Classes  baseline.Classes    // result of Classify
 }
 
@@ -42,10 +43,30 @@ func (p *bases) Second(base delta.Tick) delta.Tick {
 	return delta.Second(base)
 }
 
-// Newest returns Base and its second baseline.
-func (p *bases) Newest() snapshot.BasePair {
+// chooseLikely sets Likely, given the ticks up to Through of which most packets may be lost, as bits
+// modulo snapshot.RecentTicks: Base and its second baseline, or else the newest ticks before them most
+// packets of which arrived.
+func (p *bases) chooseLikely(unsure uint32) {
 	base := p.Base()
-	return snapshot.BasePair{Base: base, Second: p.Second(base)}
+	p.Likely = snapshot.BasePair{Base: base, Second: p.Second(base)}
+	if unsure == 0 || p.Classes.Compact {
+		return
+	}
+	sure := func(at delta.Tick) bool { return unsure>>(at%snapshot.RecentTicks)&1 == 0 }
+	step := max(p.Interval, p.snap.Opts.Grid)
+	for i := delta.Tick(0); i < baseline.NearBases; i++ {
+		if at := base - i*step; p.acks.Recent(at) && p.snap.Fresh(at) && sure(at) {
+			p.Likely = snapshot.BasePair{Base: at, Second: p.Second(at)}
+			break
+		}
+	}
+	base, step = p.Likely.Base, max(p.Interval, delta.SecondGrid)
+	for at := p.Likely.Second; base-at <= baseline.MaxStep && p.acks.Recent(at) && p.snap.Fresh(at); at -= step {
+		if sure(at) {
+			p.Likely.Second = at
+			return
+		}
+	}
 }
 
 // holdsPair reports whether it is known what the peer holds at two baselines, and both are young
@@ -58,13 +79,15 @@ func (p *bases) holdsPair(of snapshot.BasePair) bool {
 // baselines of its own.
 func (p *bases) FindPairs() {
 	p.Pairs = p.Pairs[:0]
-	of, step := p.Newest(), max(p.Interval, p.snap.Opts.Grid)
-	for range baseline.NearBases {
-		if p.holdsPair(of) {
+	if p.holdsPair(p.Likely) {
+		p.Pairs = append(p.Pairs, p.Likely)
+	}
+	base, step := p.Base(), max(p.Interval, p.snap.Opts.Grid)
+	for i := delta.Tick(0); i < baseline.NearBases && len(p.Pairs) < baseline.NearBases; i++ {
+		at := base - i*step
+		if of := (snapshot.BasePair{Base: at, Second: p.Second(at)}); of != p.Likely && p.holdsPair(of) {
 			p.Pairs = append(p.Pairs, of)
 		}
-		of.Base -= step
-		of.Second = p.Second(of.Base)
 	}
 }
 
@@ -88,7 +111,11 @@ func (p *bases) Classify(b int, d uint64) {
 		}
 		if held := d &^ p.LackOf(of, b); held != 0 {
 			d &^= held
-			p.addRecent(b, held, of.Base)
+			if p.Classes.Compact {
+				p.addRecent(b, held, of.Base)
+			} else {
+				p.Classes.Add(held, delta.Baselines{A1: of.Base, A2: of.Second, Two: true})
+			}
 		}
 	}
 	for _, at := range [...]delta.Tick{p.Base(), t.Through} {
@@ -127,8 +154,8 @@ func (p *bases) addOld(slot int) {
 func (p *bases) addRecent(b int, m uint64, at delta.Tick) {
 	c := &p.Classes
 	second := p.Second(at)
-	m = c.AddStopped(b, m, at, second)
 	if c.Compact {
+		m = c.AddStopped(b, m, at, second)
 		m = p.addSpread(b, m, at)
 	}
 	step := max(p.Interval, delta.SecondGrid)
@@ -215,12 +242,12 @@ func (p *bases) ClassOfSlot(slot int) *baseline.Class {
 
 // Front returns the baselines that a packet to the peer starts its list of baselines with.
 func (p *bases) Front() delta.Baselines {
-	switch base := p.Base(); {
+	switch base := p.Likely.Base; {
 	case !p.snap.Fresh(base) || base == p.snap.Tick:
 		return delta.Baselines{A1: p.snap.Tick - 1}
 	case p.Interval > delta.MaxSpan:
 		return delta.Baselines{A1: base}
 	default:
-		return delta.Baselines{A1: base, A2: p.Second(base), Two: true}
+		return delta.Baselines{A1: base, A2: p.Likely.Second, Two: true}
 	}
 }

@@ -27,16 +27,6 @@ func (p *Tracker) DirtyIn(b int) uint64 {
 	return dirty
 }
 
-// Needs returns how many slots are dirty.
-func (p *Tracker) Needs() (n int) {
-	for w, missing := range p.Acks.DirtyBlocks {
-		for b := range bitset.Slots(w, missing) {
-			n += bits.OnesCount64(p.Dirty[b])
-		}
-	}
-	return n
-}
-
 // Grow makes room for new slots, which are all dirty.
 func (p *Tracker) Grow() {
 	s := &p.Snap.Slots
@@ -119,14 +109,14 @@ func (p *Tracker) MayRest() bool {
 // CanRelay reports whether shared packets can be all that the peer is sent: it needs exactly what
 // changed in this tick, and holds everything at the baselines of these packets.
 func (p *Tracker) CanRelay() bool {
-	t, of := &p.Acks, p.Newest()
+	t, of := &p.Acks, p.Likely
 	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked {
 		return false
 	}
 	if !p.holdsPair(of) || !p.Snap.Predicts(of) || !t.LacksNothing(of.Base) || !t.LacksNothing(of.Second) {
 		return false
 	}
-	return !p.anyDirty() && t.holdsAll()
+	return !p.anyDirty() && t.holdsAll() && p.refersToAll(of.Base)
 }
 
 // anyDirty reports whether anything is dirty.

@@ -256,9 +256,9 @@ func (l *SentLog) open() (n int) {
 	return n
 }
 
-// Trim ends a tick: it moves Oldest over the resolved packets, up to the given sequence. No packet
+// trim ends a tick: it moves Oldest over the resolved packets, up to the given sequence. No packet
 // may be open.
-func (l *SentLog) Trim(end uint32) {
+func (l *SentLog) trim(end uint32) {
 	if l.Oldest != l.Next {
 		l.mostPackets = max(l.mostPackets, uint16(l.Next-l.Oldest))
 		l.mostRecords = max(l.mostRecords, l.written-l.At(l.Oldest).first)

@@ -84,7 +84,7 @@ func TestSentLogRemembers(t *testing.T) {
 				require.LessOrEqual(t, sent.tick-at, delta.Tick(markTicks-1))
 			}
 		}
-		l.Trim(l.Next)
+		l.trim(l.Next)
 		switch {
 		case len(l.Records) > size:
 			grown++
@@ -122,7 +122,7 @@ func TestSentLogKeepsItsSize(t *testing.T) {
 		for q := l.Oldest; q != l.Next && tick-l.At(q).Tick > 7; q++ {
 			l.At(q).Status = SentAcked
 		}
-		l.Trim(l.Next)
+		l.trim(l.Next)
 	}
 	for range 4 * ResizeTicks {
 		play()

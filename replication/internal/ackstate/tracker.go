@@ -30,8 +30,12 @@ type Tracker struct {
 	Log       SentLog
 	Followed  uint32 // sequence of the first packet that may be unresolved
 
-	// Full has, by tick modulo RecentTicks, the ticks whose changes were all sent in shared packets.
-	Full [snapshot.RecentTicks]delta.Tick
+	// full has, by tick modulo RecentTicks, the ticks whose changes were all that the peer was sent.
+	full [snapshot.RecentTicks]delta.Tick
+
+	// unsure has a bit for each tick up to Through, modulo RecentTicks: half of its packets or more are not
+	// known to have arrived.
+	unsure uint32
 
 	Trip           clock.RoundTrip
 	AnyAcked       bool       // Recent and RecentSequence are valid
@@ -59,10 +63,10 @@ func (p *Tracker) Init(snap *snapshot.Snapshot, shared *interest.Shared,
 func (p *Tracker) Begin(first uint32, interval delta.Tick, compact, waits bool) {
 	p.Acks.reset(&p.Snap.Slots, p.Snap.Tick)
 	p.Dirty, p.Large = nil, map[int]*LargeState{}
-	p.Log, p.Followed = NewSentLog(first, interval), first
+	p.Log, p.Followed, p.unsure = NewSentLog(first, interval), first, ^uint32(0)
 	p.Trip, p.AnyAcked = clock.RoundTrip{}, false
-	for i := range p.Full {
-		p.Full[i] = p.Snap.Tick // not a tick of this session
+	for i := range p.full {
+		p.full[i] = p.Snap.Tick // not a tick of this session
 	}
 	p.Join, p.Silence, p.Settled, p.arrivals = Join{}, Silence{answered: first}, Settled{}, nil
 	p.Classes.Compact = compact
@@ -316,4 +320,44 @@ func (p *Tracker) noteStructure(b int, mask uint64) {
 	if p.Structure != nil && mask != 0 {
 		p.Structure.note(b, mask, p.Snap.Tick)
 	}
+}
+
+// ChooseLikely chooses the baselines that most entries of this tick's packets are likely to have.
+func (p *Tracker) ChooseLikely() { p.chooseLikely(p.unsure) }
+
+// Reference appends the slots of which the packets of a tick had states, in their order. There are none if
+// one of these packets did not arrive, or if that was too long ago.
+func (p *Tracker) Reference(ref []wire.SlotBlock, at delta.Tick) []wire.SlotBlock {
+	if p.Snap.Tick-at < snapshot.RecentTicks {
+		if first, end, arrived := p.Log.packetsOf(at, p.Followed); arrived {
+			ref = p.Log.appendStates(ref, first, end)
+		}
+	}
+	return ref
+}
+
+// refersToAll reports whether the slots of packets refer to exactly what changed in a tick, if that is their
+// base tick.
+func (p *Tracker) refersToAll(at delta.Tick) bool {
+	if !p.sentAll(at) {
+		return false
+	}
+	_, _, arrived := p.Log.packetsOf(at, p.Followed)
+	return arrived
+}
+
+// EndPackets ends a tick. shared reports whether the peer was sent exactly what changed in it. The log
+// forgets what no packet refers to.
+func (p *Tracker) EndPackets(shared bool) {
+	now, kept := p.Snap.Tick, p.Followed
+	if !p.Classes.Compact {
+		shared = shared || p.Log.hasAll(&p.Snap.Slots, now)
+		if now-p.Likely.Base < snapshot.RecentTicks {
+			kept = p.Log.lastBefore(p.Likely.Base, kept)
+		}
+	}
+	if shared {
+		p.full[now%snapshot.RecentTicks] = now
+	}
+	p.Log.trim(kept)
 }

@@ -51,6 +51,11 @@ type Cache struct {
 	filling uint32 // how often the cache was emptied
 	Pinned  bool   // entries are in use: Bound must not drop them
 
+	// Of the packet that is being filled.
+	Slots    wire.SlotLists
+	Contents []byte           // room for a packet
+	Ref      []wire.SlotBlock // the slots to which those of the packet refer
+
 	Compact *compact.Coder // nil until the worker serves a peer with the coding Compact
 	changed []changeCount  // see ChangedSince
 	Counts
@@ -81,6 +86,7 @@ type slotEntries struct {
 func (c *Cache) Init(s *snapshot.Snapshot) {
 	c.Snap = s
 	c.Limit = MaxCacheBytes
+	c.Contents = make([]byte, s.Opts.MTU+8)
 	c.packed = delta.NewPacked(s.Schema.Layout)
 	// A residual takes three times the width of its field at most; symbols and component sets take
 	// less than a KiB.
@@ -323,12 +329,4 @@ func (c *Cache) ChangedSince(at delta.Tick) (entities int) {
 	}
 	c.changed = append(c.changed, changeCount{at, entities})
 	return entities
-}
-
-// ChangedIn returns how many entities changed in the last ticks, the present one included.
-func (c *Cache) ChangedIn(span delta.Tick) int {
-	if span == 1 {
-		return c.Snap.Slots.Changes
-	}
-	return c.ChangedSince(c.tick - span)
 }

@@ -22,7 +22,6 @@ import (
 type PacketSet struct {
 	snapshot.BasePair            // its baselines
 	complete          bool       // it contains everything that changed in the tick
-	Order             uint       // of the Rice code of slot gaps
 	wanted            bitset.Set // slots to be encoded
 	asked             bitset.Set // by block: Slots, Plain and wanted are empty in all others
 	Places            []int32    // by block of slots: index in Blocks, if the block is there
@@ -32,18 +31,19 @@ type PacketSet struct {
 	Entries []SharedEntry
 	Records []baseline.SentRecord // of the blocks
 	costs   []delta.Cost          // of the blocks, by field and symbols of components
-	ages    []sharedAge           // of the blocks
 	Slots   bitset.Set            // that have an entry
-	Plain   bitset.Set            // of these, those whose entries can be copied: they use both of the set's baselines
 	Lacking bitset.Set            // by block: something that changed is missing, in a complete set
 
 	// The packet that is being filled.
-	open    bool
-	w       bitbuf.Writer
-	context wire.Context
-	work    int    // of its entries
-	buf     []byte // bodies of packets
-	used    int
+	open     bool
+	w        bitbuf.Writer // contents of its entries
+	contents []byte
+	lists    wire.SlotLists
+	ref      []wire.SlotBlock // the slots of a complete set's packets refer to those that changed at the first baseline
+	room     int              // bits of the body
+	work     int              // of its entries
+	buf      []byte           // bodies of packets
+	used     int
 }
 
 // A SharedPacket is a packet without its header.
@@ -51,6 +51,7 @@ type SharedPacket struct {
 	First, End int // its blocks
 	Body       []byte
 	Bits       int // of the body
+	Contents   int // where in the body the contents of entries begin; all that an incomplete set has
 	Entries    int
 	Copies     uint32 // peers that were sent it
 
@@ -67,16 +68,12 @@ type SharedBlock struct {
 	Entries int
 	Copies  uint32 // of single entries, in packets of peers
 
-	firstAge, lastAge   int
 	firstCost, lastCost int
 }
 
-// A SharedEntry is the position of an entry in the body of its packet, without the gap before it;
-// its work, see config/work.go; and the sum of the work of its block up to and including it.
+// A SharedEntry is the position of an entry in the contents of its packet; its work, see
+// config/work.go; and the sum of the work of its block up to and including it.
 type SharedEntry struct{ From, End, Work, Sum int32 }
-
-// A sharedAge counts entries by the age of their baselines.
-type sharedAge struct{ age, entries uint8 }
 
 // maxSharedBytes bounds the bodies of a set's packets.
 const maxSharedBytes = 1 << 20
@@ -91,28 +88,40 @@ func (set *PacketSet) Find(slot int) (*SharedBlock, []SharedEntry) {
 }
 
 // begin empties the set and makes room for the slots of a server.
-func (set *PacketSet) begin(of snapshot.BasePair, complete bool, order uint, s *snapshot.SlotTable) {
-	set.BasePair, set.complete, set.Order = of, complete, order
+func (set *PacketSet) begin(of snapshot.BasePair, complete bool, s *snapshot.SlotTable) {
+	set.BasePair, set.complete = of, complete
 	set.used, set.open = 0, false
 	set.Packets, set.Blocks, set.Records = set.Packets[:0], set.Blocks[:0], set.Records[:0]
-	set.costs, set.ages, set.Entries = set.costs[:0], set.ages[:0], set.Entries[:0]
+	set.costs, set.Entries = set.costs[:0], set.Entries[:0]
 	for w, asked := range set.asked {
 		for b := range bitset.Slots(w, asked) {
-			set.Slots[b], set.Plain[b], set.wanted[b] = 0, 0, 0
+			set.Slots[b], set.wanted[b] = 0, 0
 		}
 	}
 	clear(set.asked)
 	clear(set.Lacking)
-	set.Slots, set.Plain, set.wanted = set.Slots.Grown(s.Len()), set.Plain.Grown(s.Len()), set.wanted.Grown(s.Len())
+	set.Slots, set.wanted = set.Slots.Grown(s.Len()), set.wanted.Grown(s.Len())
 	set.asked, set.Lacking = set.asked.Grown(len(set.Slots)), set.Lacking.Grown(len(set.Slots))
 	for len(set.Places) < len(set.Slots) {
 		set.Places = append(set.Places, 0)
 	}
-	if complete {
+	if set.ref = set.ref[:0]; complete {
+		set.ref = appendReference(set.ref, s, of.Base)
 		for _, b := range s.Busy {
 			set.Want(int(b), s.Changed[b]&s.Alive[b]&^(s.Churned[b]|s.InGroups(int(b))))
 		}
 	}
+}
+
+// appendReference appends the slots of the packets of a recent tick to peers that were sent exactly what
+// changed in it.
+func appendReference(ref []wire.SlotBlock, s *snapshot.SlotTable, at delta.Tick) []wire.SlotBlock {
+	for b, mask := range s.LiveLog[at%snapshot.RecentTicks] {
+		if mask != 0 {
+			ref = append(ref, wire.SlotBlock{Block: uint32(b), Mask: mask})
+		}
+	}
+	return ref
 }
 
 // Want adds slots of a block to those that the set is to contain.
@@ -145,23 +154,33 @@ func (set *PacketSet) openPacket(s *snapshot.Snapshot) bool {
 	if need := set.used + room; need > len(set.buf) {
 		set.buf, set.used = make([]byte, 2*need), 0 // earlier packets keep the old one
 	}
-	set.w.Reset(set.buf[set.used:][:room:room])
-	set.w.WriteBits(uint64(set.Order), wire.GapOrderBits)
-	set.context, set.work = wire.Context{Names: delta.NamesAt(s.Tick)}, 0
-	set.context.Names.Write(&set.w, delta.Baselines{A1: set.Base, A2: set.Second, Two: true})
+	if len(set.contents) < room {
+		set.contents = make([]byte, room)
+	}
+	set.w.Reset(set.contents[:room])
+	set.lists.Begin(set.ref)
+	set.room, set.work = 8*room-wire.MaxFrontBits, 0
 	set.Packets = append(set.Packets, SharedPacket{First: len(set.Blocks)})
 	set.open = true
 	return true
 }
 
 // closePacket ends the open packet, if there is one.
-func (set *PacketSet) closePacket() {
+func (set *PacketSet) closePacket(now delta.Tick) {
 	if !set.open {
 		return
 	}
 	set.open = false
 	k := &set.Packets[len(set.Packets)-1]
-	k.Bits, k.Body, k.End = set.w.Len(), set.w.Bytes(), len(set.Blocks)
+	w := bitbuf.NewWriter(set.buf[set.used:])
+	if set.complete {
+		names := delta.NamesAt(now)
+		names.Write(&w, delta.Baselines{A1: set.Base, A2: set.Second, Two: true})
+		set.lists.Write(&w)
+	}
+	k.Contents = w.Len()
+	w.WriteRun(set.w.Bytes(), set.w.Len())
+	k.Bits, k.Body, k.End = w.Len(), w.Bytes(), len(set.Blocks)
 	set.used += len(k.Body)
 }
 
@@ -174,10 +193,7 @@ func (set *PacketSet) finish(counts *Counts, now delta.Tick) {
 		for _, cost := range set.costs[k.firstCost:k.lastCost] {
 			counts.FieldBits[cost.Field] += uint64(cost.Bits) * copies / entries
 		}
-		for _, a := range set.ages[k.firstAge:k.lastAge] {
-			counts.Ages[a.age] += uint64(a.entries) * packets
-		}
-		counts.Ages[min(now-set.Base, 32)] += uint64(k.Copies)
+		counts.Ages[min(now-set.Base, 32)] += copies
 		counts.Made += entries
 		counts.Copied += copies
 	}

@@ -23,24 +23,20 @@ type PacketSets struct {
 
 	// Of the block that is being encoded.
 	columns    *delta.Columns
-	classes    baseline.Classes
-	against    []delta.Against // the classes
-	narrowest  int             // least width of an entity
-	setChanged uint64          // slots whose component set may have changed since a baseline
-	touched    uint32          // keeps the compiler from dropping reads that only fetch memory
+	against    [1]delta.Against // the baselines of a set
+	narrowest  int              // least width of an entity
+	setChanged uint64           // slots whose component set may have changed since a baseline
+	touched    uint32           // keeps the compiler from dropping reads that only fetch memory
 }
 
 const (
 	// MaxPacketSets bounds the sets of a tick.
 	MaxPacketSets = 64
-	// SharedFraction is the share of the changed slots that a peer must need for its gaps to be
-	// coded as in a set.
-	SharedFraction = 32
 )
 
 // Init prepares for the slots of a snapshot.
 func (c *PacketSets) Init(s *snapshot.Snapshot) {
-	c.snap, c.classes.Slots, c.columns = s, &s.Slots, delta.NewColumns(s.Schema.Layout)
+	c.snap, c.columns = s, delta.NewColumns(s.Schema.Layout)
 }
 
 // Begin starts a tick without sets. From time to time it gives back the memory of a rare burst.
@@ -68,7 +64,7 @@ func (c *PacketSets) Find(of snapshot.BasePair, complete bool) int32 {
 
 // Add returns the index of a set, which is new and empty if there was none; -1 if there are too
 // many sets.
-func (c *PacketSets) Add(of snapshot.BasePair, complete bool, order uint) int32 {
+func (c *PacketSets) Add(of snapshot.BasePair, complete bool) int32 {
 	if i := c.Find(of, complete); i >= 0 {
 		return i
 	}
@@ -77,7 +73,7 @@ func (c *PacketSets) Add(of snapshot.BasePair, complete bool, order uint) int32 
 		return -1
 	}
 	c.List = reuse(c.List)
-	c.List[n].begin(of, complete, order, &c.snap.Slots)
+	c.List[n].begin(of, complete, &c.snap.Slots)
 	return int32(n)
 }
 
@@ -96,7 +92,7 @@ func (c *PacketSets) Ready(slot int, of *baseline.Class) *PacketSet {
 		return nil
 	}
 	for i := range c.List {
-		if set := &c.List[i]; set.Base == of.A1 && set.Second == of.A2 && set.Plain.Has(slot) {
+		if set := &c.List[i]; set.Base == of.A1 && set.Second == of.A2 && set.Slots.Has(slot) {
 			return set
 		}
 	}
@@ -123,7 +119,7 @@ func (c *PacketSets) Fill() {
 	}
 	for i := range c.List {
 		set := &c.List[i]
-		set.closePacket()
+		set.closePacket(c.tick)
 		set.findLacking(s)
 	}
 }
@@ -191,29 +187,19 @@ func (c *PacketSets) gatherColumns(b int, changed uint64, oldest delta.Tick) {
 // addBlock adds entries of changed slots of a block. It leaves out slots whose component set
 // changed or whose full state is smaller: peers encode these themselves.
 func (c *PacketSets) addBlock(set *PacketSet, b int, changed uint64) {
-	c.classes.List = c.classes.List[:0]
-	if moving := c.classes.AddStopped(b, changed, set.Base, set.Second); moving != 0 {
-		c.classes.Add(moving, delta.Baselines{A1: set.Base, A2: set.Second, Two: true})
-	}
 	for slot := range bitset.Slots(b, changed&c.setChanged) {
 		if c.snap.Slots.Info[slot].SetChanged.After(set.Base) {
 			changed &^= 1 << (slot & 63)
 		}
 	}
-	c.against = c.against[:0]
-	for i := range c.classes.List {
-		k := &c.classes.List[i]
-		a := delta.Against{Slots: k.Mask & changed, A1: k.A1, A2: k.A2}
-		if k.Two {
-			a.Ratio = delta.Ratio(c.tick, k.A1, k.A2)
-		}
-		c.against = append(c.against, a)
+	c.against[0] = delta.Against{
+		Slots: changed, A1: set.Base, A2: set.Second, Ratio: delta.Ratio(c.tick, set.Base, set.Second),
 	}
 	if changed = c.encodeColumns(b); changed == 0 || c.tryBlock(set, b, changed) {
 		return
 	}
 	if set.open {
-		set.closePacket()
+		set.closePacket(c.tick)
 		c.tryBlock(set, b, changed) // if it still does not fit, it is larger than a packet
 	}
 }
@@ -221,7 +207,7 @@ func (c *PacketSets) addBlock(set *PacketSet, b int, changed uint64) {
 // encodeColumns encodes slots of the block, and returns those that have their baselines and are
 // smaller as an update than as a full state.
 func (c *PacketSets) encodeColumns(b int) (slots uint64) {
-	slots = c.columns.Encode(c.against)
+	slots = c.columns.Encode(c.against[:])
 	if c.columns.Most(slots) <= c.narrowest {
 		return slots
 	}
@@ -234,10 +220,8 @@ func (c *PacketSets) encodeColumns(b int) (slots uint64) {
 	if full == 0 {
 		return slots
 	}
-	for i := range c.against {
-		c.against[i].Slots &^= full
-	}
-	return c.columns.Encode(c.against)
+	c.against[0].Slots &^= full
+	return c.columns.Encode(c.against[:])
 }
 
 // tryBlock adds slots of a block to the open packet, or to a new one if none is open. It returns
@@ -260,53 +244,33 @@ func (c *PacketSets) tryBlock(set *PacketSet, b int, changed uint64) bool {
 // appendBlock adds slots of a block to the open packet. It returns false, and adds nothing, if they
 // don't fit.
 func (c *PacketSets) appendBlock(set *PacketSet, b int, changed uint64) bool {
-	mark, w, x := set.w.Mark(), set.w, set.context
+	mark, lists, w := set.w.Mark(), set.lists.Mark(), set.w
 	k := SharedBlock{Packet: len(set.Packets) - 1, First: len(set.Entries)}
-	plain := uint64(0)
 	works, work := c.columns.Works(changed), 0
 	for d := changed; d != 0; d &= d - 1 {
 		i := bits.TrailingZeros64(d)
-		slot, class := b<<6+i, 0
-		for c.classes.List[class].Mask>>i&1 == 0 {
-			class++
-		}
-		w.WriteRice(uint64(slot-x.Next), set.Order)
-		x.Next = slot + 1
 		from := w.Len()
-		if l := &c.classes.List[class]; l.Two {
-			plain |= 1 << i
-			c.columns.Write(&w, slot, 1, 1) // an update against the baselines that the packet names first
-		} else {
-			wire.WriteUpdate(&w, &x.Names, l.Baselines, false)
-			c.columns.Write(&w, slot, 0, 0)
-		}
+		c.columns.Write(&w, b<<6+i, 0, 0)
 		work += int(works[i])
 		set.Entries = append(set.Entries, SharedEntry{int32(from), int32(w.Len()), works[i], int32(work)})
 	}
-	if w.Err() != nil || !c.snap.Opts.FreeWork.Allows(set.work+work, w.Len()) {
+	if set.complete {
+		set.lists.AddUpdates(b, changed)
+	}
+	if w.Err() != nil || !set.lists.Fits(set.room-w.Len()) ||
+		!c.snap.Opts.FreeWork.Allows(set.work+work, w.Len()) {
 		w.Rollback(mark)
+		set.lists.Rollback(&lists)
 		set.Entries = set.Entries[:k.First]
 		return false
 	}
-	set.w, set.context, set.work = w, x, set.work+work
-	k.Entries = len(set.Entries) - k.First
-	c.bookBlock(set, &k, changed)
+	set.w, set.work = w, set.work+work
+	k.Entries, k.firstCost = len(set.Entries)-k.First, len(set.costs)
+	set.costs = c.columns.AppendCosts(set.costs)
+	k.lastCost = len(set.costs)
 	set.Packets[k.Packet].Entries += k.Entries
-	set.Slots[b], set.Plain[b], set.Places[b] = changed, plain, int32(len(set.Blocks))
+	set.Slots[b], set.Places[b] = changed, int32(len(set.Blocks))
 	set.Records = append(set.Records, baseline.NewRecord(b, changed, baseline.RecordState))
 	set.Blocks = append(set.Blocks, k)
 	return true
-}
-
-// bookBlock keeps the cost of the entries of a block and the age of their baselines for finish.
-func (c *PacketSets) bookBlock(set *PacketSet, k *SharedBlock, changed uint64) {
-	k.firstAge, k.firstCost = len(set.ages), len(set.costs)
-	for i := range c.classes.List {
-		l := &c.classes.List[i]
-		if n := bits.OnesCount64(l.Mask & changed); n > 0 {
-			set.ages = append(set.ages, sharedAge{uint8(min(c.tick-l.A1, 32)), uint8(n)})
-		}
-	}
-	set.costs = c.columns.AppendCosts(set.costs)
-	k.lastAge, k.lastCost = len(set.ages), len(set.costs)
 }

@@ -48,6 +48,7 @@ type input struct {
 	packed  packedEntries
 	compact compactEntries
 	entry   entryHead // that is being read
+	former  slotHistory
 }
 
 // newInput returns the input for components of a schema.
@@ -72,14 +73,21 @@ func (rc *Receiver) DecodeBody(body []byte, pad int, h *wire.StateHeader) error 
 	if pad > 0 && (len(body) == 0 || body[len(body)-1]>>(8-pad) != 0) {
 		return wire.ErrMalformed
 	}
-	rc.in.packed.begin(body, end, rc.Replicas.Limit, tick)
+	if err := rc.in.packed.begin(body, end, rc.Replicas.Limit, tick, &rc.in.former); err != nil {
+		return err
+	}
 	if err := rc.readEntries(&rc.in.packed, tick); err != nil {
 		return err
 	}
 	if rc.in.packed.r.Pos() != end {
 		return wire.ErrMalformed
 	}
-	return rc.commit(h, rc.in.packed.base)
+	rc.in.former.note(rc.staged.entries, tick)
+	err := rc.commit(h, rc.in.packed.base)
+	if err == nil {
+		rc.in.former.keep(tick)
+	}
+	return err
 }
 
 // decodeCompact is DecodeBody for packets of Compact.

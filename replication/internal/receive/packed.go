@@ -12,24 +12,37 @@ type packedEntries struct {
 	coder      *delta.Packed
 	components int // of the schema
 
-	limit   uint64 // slots from here on are refused
 	r       bitbuf.Reader
-	end     int // of the entries, as a bit position
-	order   uint
+	slots   wire.SlotReader
 	base    delta.Tick // of the packet, see wire.StateHeader
 	context wire.Context
 	ratio   int64         // of the entry's baselines
 	symbols delta.Symbols // of the entry
 }
 
-// begin starts a packet whose entries end at bit end.
-func (p *packedEntries) begin(body []byte, end int, limit uint32, tick delta.Tick) {
-	p.r, p.end, p.limit = bitbuf.NewReader(body), end, uint64(limit)
+// begin starts a packet whose entries end at bit end. Their slots refer to those of former packets.
+func (p *packedEntries) begin(body []byte, end int, limit uint32, tick delta.Tick, former *slotHistory) error {
+	p.r, p.base = bitbuf.NewReader(body), tick-1
 	p.context = wire.Context{Names: delta.NamesAt(tick)}
-	p.order = uint(p.r.ReadBits(wire.GapOrderBits))
-	if p.base = tick - 1; p.r.Pos() < end {
-		p.base = p.context.Names.Read(&p.r, true).A1 // the front of the list of baselines
+	if end == 0 {
+		p.slots.Reset()
+		return nil
 	}
+	p.base = p.context.Names.Read(&p.r, true).A1 // the front of the list of baselines
+	var ref []wire.SlotBlock
+	complete, refers := p.slots.HasReference(&p.r)
+	if p.r.Err() != nil {
+		return wire.ErrMalformed
+	}
+	if refers {
+		if ref = former.at(p.base); ref == nil {
+			return wire.ErrMissingBaseline
+		}
+	}
+	if p.slots.Read(&p.r, ref, complete, uint64(limit)); p.r.Err() != nil {
+		return wire.ErrMalformed
+	}
+	return nil
 }
 
 // beginState starts a state that was sent in parts. It is in Packed in every session.
@@ -42,17 +55,13 @@ func (p *packedEntries) failed() bool { return p.r.Err() != nil }
 
 func (p *packedEntries) next(e *entryHead) bool {
 	r, x := &p.r, &p.context
-	if r.Pos() >= p.end || r.Err() != nil {
+	if r.Err() != nil {
 		return false
 	}
-	gap := r.ReadRice(p.order)
-	if r.Err() != nil || gap >= p.limit || uint64(x.Next)+gap >= p.limit {
-		r.Fail(wire.ErrMalformed)
+	var more bool
+	if e.slot, e.kind, more = p.slots.Next(); !more {
 		return false
 	}
-	e.slot = uint32(uint64(x.Next) + gap)
-	x.Next = int(e.slot) + 1
-	e.kind = wire.EntryKind(r.ReadUnary(uint(wire.LastEntryKind)))
 	switch e.kind {
 	case wire.EntryUpdate, wire.EntryNamed, wire.EntrySetChange:
 		front := e.kind == wire.EntryUpdate // with the baselines in front of the list

@@ -73,6 +73,7 @@ func (rc *Receiver) Begin(m *wire.Welcome) {
 		rc.Compact = compact.NewReader(rc.schema)
 	}
 	rc.Keep = 2 * delta.Tick(m.Window)
+	rc.in.former.reset(rc.Keep)
 	rc.NearTick = m.Tick
 	rc.ackedUpTo = [2]uint32{m.Sequence - 1, m.Sequence - 1}
 	rc.Window = wire.NewReceiveWindow(m.Sequence, uint32(m.Interval))
@@ -253,6 +254,7 @@ func (rc *Receiver) Outdated(tick uint32) bool {
 // forgetStates forgets the states of all slots. What the world shows of them stays.
 func (rc *Receiver) forgetStates() {
 	rc.Dirty = rc.Dirty[:0]
+	rc.in.former.forget()
 	rc.Watch.noteForgotten()
 	rc.Replicas.forgetStates()
 }

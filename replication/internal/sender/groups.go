@@ -28,9 +28,8 @@ const (
 	maxTogether = 512
 	// crowdedTicks is for how many ticks a single packet is not tried after it did not suffice.
 	crowdedTicks = 16
-	// firstHead is the estimate for the head of an entry before any was sent, in bits; leastHead
-	// and mostHead are its bounds.
-	firstHead, leastHead, mostHead = 24, 4, 64
+	// firstHead is the estimate for the head of an entry before any was sent, in bits; mostHead bounds it.
+	firstHead, mostHead = 24, 64
 )
 
 // begin starts a session.
@@ -48,8 +47,7 @@ func (p *groupSender) send(of bitset.Set) (all bool) {
 	}
 	p.packet.cache.Bound()
 	p.packet.cache.Pinned = true
-	order := p.packet.Order
-	defer func() { p.packet.Order, p.packet.cache.Pinned = order, false }()
+	defer func() { p.packet.cache.Pinned = false }()
 	switch {
 	case p.crowded > 0:
 		p.crowded--
@@ -89,7 +87,7 @@ func (p *groupSender) sendTogether(of bitset.Set) bool {
 		}
 		for i := range u.entries[first:] {
 			e := &u.entries[first+i]
-			if used += int(e.bits) + leastHead; e.kind == batchLarge {
+			if used += int(e.bits); e.kind == batchLarge {
 				return false
 			}
 		}
@@ -123,7 +121,7 @@ func (p *groupSender) gatherUngrouped(b int, d uint64) bool {
 func (p *groupSender) sendUnits(of bitset.Set, from, to int) bool {
 	u, s := &p.states.worker.batch, &p.snap.Slots
 	u.begin(s.Len())
-	u.room = 8*(p.opts.MTU-p.packet.out.headSize(wire.HeaderLong)) - wire.GapOrderBits
+	u.room = 8*(p.opts.MTU-p.packet.out.headSize(wire.HeaderLong)) - wire.MaxFrontBits
 	if p.packet.heads == 0 {
 		p.packet.heads = firstHead
 	}

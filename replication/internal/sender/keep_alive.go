@@ -66,16 +66,8 @@ func (k *KeepAlive) noteComplete(next uint32, complete bool) {
 // sendEmpty sends a state packet without entries.
 func (k *KeepAlive) sendEmpty(w *packetWriter) {
 	h, key, log := w.nextHeader(w.snap.Tick-1), &w.out.key, &w.acked.Log
-	packet := k.buf[:key.Size()+h.Size()+1]
-	if w.Compact != nil {
-		packet = packet[:len(packet)-1]
-		h.Put(packet[key.Size():])
-	} else {
-		h.Put(packet[key.Size():])
-		packet[len(packet)-1] = 0 // an order of gaps
-		packet[key.Size()] |= (8 - wire.GapOrderBits) << wire.PadShift
-		w.stats.EntityBits += wire.GapOrderBits
-	}
+	packet := k.buf[:key.Size()+h.Size()]
+	h.Put(packet[key.Size():])
 	log.Begin(w.snap.Tick).Status = ackstate.SentLost // nothing waits for its ack
 	log.Commit()
 	w.acked.Silence.Skip(log.Next)

@@ -2,7 +2,6 @@ package sender
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
@@ -23,17 +22,14 @@ type packetWriter struct {
 	cache   *encode.Cache   // of the worker, in the present tick
 	Compact *compact.Writer // nil: the session is Packed
 
-	// The sum of the gaps and the number of entries in this tick give the order of the code in the
-	// next. The gap before the first entry of a packet does not count, as it is of another size.
-	gaps, entries int
-
-	Order uint // of the Rice code of slot gaps
-	heads int  // bits of the head of an entry in packets of groups, about
+	heads int // bits of the head of an entry in packets of groups, about
 
 	// The open packet.
 	open   bool
-	w      bitbuf.Writer
+	refers bool          // Ref of the cache is that of the tick
+	w      bitbuf.Writer // contents of the entries; their slots are in the cache
 	header wire.StateHeader
+	front  delta.Baselines
 	body   int // index of the body in the buffer
 	sent   *ackstate.SentPacket
 	work   int // of its entries, see config/work.go
@@ -45,10 +41,7 @@ func (k *packetWriter) begin() {
 	if k.out.buf == nil {
 		k.out.buf = make([]byte, k.opts.MTU)
 	}
-	if k.entries > 0 {
-		k.Order = gapOrder(k.gaps, k.entries)
-	}
-	k.gaps, k.entries = 0, 0
+	k.refers = false
 	if k.Compact != nil {
 		k.Compact.Kept.Shrink(k.snap.Tick)
 	}
@@ -57,21 +50,19 @@ func (k *packetWriter) begin() {
 // blocked reports whether no more packets may be sent now.
 func (k *packetWriter) blocked() bool { return k.acked.Log.Full() || k.budget.short() }
 
-// gapOrder returns the order of the Rice code for a number of entries and the sum of the gaps
-// before them, in slots.
-func gapOrder(gaps, entries int) uint {
-	return min(uint(bits.Len64(uint64(gaps)*7/10/uint64(entries))), 1<<wire.GapOrderBits-1)
-}
-
 // start opens a packet.
 func (k *packetWriter) start() {
-	front := k.acked.Front()
-	k.header = k.nextHeader(front.A1)
+	k.front = k.acked.Front()
+	k.header = k.nextHeader(k.front.A1)
 	k.body = k.out.key.Size() + k.header.Size()
-	k.w.Reset(k.out.buf[k.body:])
-	k.w.WriteBits(uint64(k.Order), wire.GapOrderBits)
-	k.Context = wire.Context{Names: delta.NamesAt(k.snap.Tick)}
-	k.Names.Write(&k.w, front)
+	if c := k.cache; k.Compact == nil {
+		if !k.refers {
+			c.Ref, k.refers = k.acked.Reference(c.Ref[:0], k.front.A1), true
+		}
+		k.w.Reset(c.Contents[:len(k.out.buf)-k.body])
+		c.Slots.Begin(c.Ref)
+	}
+	k.Context = wire.Context{Names: delta.NamesFrom(k.snap.Tick, k.front)}
 	k.sent = k.acked.Log.Begin(k.snap.Tick)
 	k.open, k.work = true, 0
 }
@@ -84,8 +75,13 @@ func (k *packetWriter) nextHeader(base delta.Tick) wire.StateHeader {
 	}
 }
 
-// headBits exceeds the bits of the head of an update.
-const headBits = 200
+// fits reports whether the open packet has room for so many more bits of contents.
+func (k *packetWriter) fits(bits int) bool {
+	return k.cache.Slots.Fits(k.w.Remaining() - wire.MaxFrontBits - bits)
+}
+
+// headBits exceeds the bits that an update takes besides its rows.
+const headBits = 100
 
 // put appends an entry to the open packet, or to a new one if it does not fit. It returns errFull
 // if no more packets may be sent, and errTooLarge if the entry is larger than a packet.
@@ -93,9 +89,7 @@ func (k *packetWriter) put(slot int, r *encode.CachedEntry) error {
 	r.Copies++
 	bits := k.cache.Bytes(r)
 	if k.open && r.Kind != wire.EntryFull &&
-		k.w.Remaining() >= int(r.Bits)+headBits && k.bears(int(r.Work), int(r.Bits)) {
-		k.noteGap(slot - k.Next)
-		k.entries++
+		k.fits(int(r.Bits)+headBits) && k.bears(int(r.Work), int(r.Bits)) {
 		k.update(slot, r, bits)
 		k.work += int(r.Work)
 		k.record(slot, baseline.RecordState)
@@ -125,18 +119,26 @@ func (k *packetWriter) bears(work, bits int) bool {
 	return k.opts.FreeWork.Allows(k.work+work, k.w.Len()+bits)
 }
 
-// noteGap counts the gap before an entry that is about to be written, unless it is the first one.
-func (k *packetWriter) noteGap(gap int) {
-	if k.Next > 0 {
-		k.gaps += gap
-	}
-}
-
 // update writes an update, given its bits.
 func (k *packetWriter) update(slot int, r *encode.CachedEntry, bits []byte) {
-	k.gap(slot)
-	wire.WriteUpdate(&k.w, &k.Names, r.Baselines, r.Kind == wire.EntrySetChange)
+	k.updateHead(slot, r.Baselines, r.Kind == wire.EntrySetChange)
 	k.w.WriteRun(bits, int(r.Bits))
+}
+
+// updateHead writes the head of an update.
+func (k *packetWriter) updateHead(slot int, b delta.Baselines, newComponents bool) {
+	front := k.Names.AtFront(b)
+	switch {
+	case newComponents:
+		k.head(slot, wire.EntrySetChange)
+		k.w.WriteBool(front)
+	case front:
+		k.cache.Slots.AddUpdates(slot>>6, 1<<(slot&63))
+		return
+	default:
+		k.head(slot, wire.EntryNamed)
+	}
+	k.Names.Write(&k.w, b)
 }
 
 // record records that the packet carries an entry of a slot.
@@ -169,17 +171,8 @@ func (k *packetWriter) putPart(slot int, l *ackstate.LargeState, i int) error {
 	})
 }
 
-// head writes the slot and the kind of an entry that is not an update.
-func (k *packetWriter) head(slot int, kind wire.EntryKind) {
-	k.gap(slot)
-	k.w.WriteUnary(uint(kind), uint(wire.LastEntryKind))
-}
-
-// gap writes the slot of an entry, as the gap after the slot before.
-func (k *packetWriter) gap(slot int) {
-	k.w.WriteRice(uint64(slot-k.Next), k.Order)
-	k.Next = slot + 1
-}
+// head notes the slot and the kind of an entry that is not an update against the front.
+func (k *packetWriter) head(slot int, kind wire.EntryKind) { k.cache.Slots.AddOther(slot, kind) }
 
 // fullHead writes the generation and the component set of a full state.
 func (k *packetWriter) fullHead(slot int) {
@@ -199,18 +192,15 @@ func (k *packetWriter) add(slot int, kind baseline.RecordKind, work int, write f
 			}
 			k.start()
 		}
-		mark, before := k.w.Mark(), k.Context
+		mark, slots, before := k.w.Mark(), k.cache.Slots.Mark(), k.Context
 		write()
-		if k.w.Err() == nil && (k.bears(work, 0) || k.sent.Count == 0) {
+		if k.w.Err() == nil && k.fits(0) && (k.bears(work, 0) || k.sent.Count == 0) {
 			k.work += work
-			if before.Next > 0 {
-				k.gaps += k.Next - 1 - before.Next
-			}
-			k.entries++
 			k.record(slot, kind)
 			return nil
 		}
 		k.w.Rollback(mark)
+		k.cache.Slots.Rollback(&slots)
 		k.Context = before
 		if k.sent.Count == 0 {
 			k.open = false
@@ -231,10 +221,14 @@ func (k *packetWriter) finish() {
 		return
 	}
 	k.open, k.sent = false, nil // else sent would keep a ring alive that the log has replaced
-	n := k.w.Len()
-	packet := k.out.buf[:k.body+len(k.w.Bytes())]
-	k.out.complete(packet, k.header, n)
-	k.out.put(packet, k.commit(len(packet), n))
+	w := bitbuf.NewWriter(k.out.buf[k.body:])
+	names := delta.NamesAt(k.snap.Tick)
+	names.Write(&w, k.front)
+	k.cache.Slots.Write(&w)
+	w.WriteRun(k.w.Bytes(), k.w.Len())
+	packet := k.out.buf[:k.body+len(w.Bytes())]
+	k.out.complete(packet, k.header, w.Len())
+	k.out.put(packet, k.commit(len(packet), w.Len()))
 }
 
 // commit counts a packet whose body has n bits, and returns its sequence.
@@ -261,8 +255,6 @@ func (k *packetWriter) putTogether(entries []batchEntry) (fits, blocked bool) {
 	}
 	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
 	n := len(entries)
-	gaps := int(entries[n-1].slot) + 1 - n
-	k.Order = gapOrder(gaps, n)
 	k.start()
 	for i := range entries {
 		e := &entries[i]
@@ -275,11 +267,11 @@ func (k *packetWriter) putTogether(entries []batchEntry) (fits, blocked bool) {
 		k.work += int(r.Work)
 		k.write(slot, r, k.cache.Bytes(r))
 	}
-	if k.w.Err() != nil || n > 1 && !k.bears(0, 0) {
+	if k.w.Err() != nil || !k.fits(0) || n > 1 && !k.bears(0, 0) {
 		k.open, k.sent.Status = false, ackstate.SentUnused
 		return false, false
 	}
-	heads := k.w.Len()
+	heads := k.w.Len() + k.cache.Slots.MaxLen()
 	for i := range entries {
 		heads -= int(entries[i].bits)
 		k.book(&entries[i])

@@ -3,12 +3,10 @@ package sender
 import (
 	"math/bits"
 
-	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
-	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // This file copies what was encoded for several peers: complete packets under headers of their own,
@@ -54,7 +52,7 @@ func (p *stateSender) canTakeAll(set *encode.PacketSet) bool {
 // copies returns the slots of a block whose entries can be copied from a packet set, because the
 // peer holds their baselines.
 func (p *stateSender) copies(set *encode.PacketSet, b int, d uint64) uint64 {
-	if d &= set.Plain[b]; d == 0 {
+	if d &= set.Slots[b]; d == 0 {
 		return 0
 	}
 	return d &^ (p.acked.LackOf(set.BasePair, b) | p.acked.Acks.Large[b])
@@ -70,12 +68,12 @@ func (p *stateSender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 		return -1
 	}
 	set := &p.worker.Sets.List[p.packetSet]
-	if d != set.Slots[b] || k.Order != set.Order {
+	if d != set.Slots[b] {
 		return -1
 	}
 	first := int(set.Places[b])
-	begin, slot := set.Entries[set.Blocks[first].First].From, b<<6+bits.TrailingZeros64(d)
-	room := k.w.Remaining() - int(bitbuf.RiceLen(uint64(slot-k.Next), k.Order))
+	begin := set.Entries[set.Blocks[first].First].From
+	slots := &k.cache.Slots
 	last, end, n, work := -1, begin, 0, 0
 	next := first
 	for ; next < len(set.Blocks) && set.Blocks[next].Packet == set.Blocks[first].Packet; next++ {
@@ -90,7 +88,9 @@ func (p *stateSender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 			break
 		}
 		e := &set.Entries[x.First+x.Entries-1]
-		if int(e.End-begin) > room || !k.bears(work+int(e.Sum), 0) {
+		mark := slots.Mark()
+		if slots.AddUpdates(at, d); !k.fits(int(e.End-begin)) || !k.bears(work+int(e.Sum), 0) {
+			slots.Rollback(&mark)
 			break
 		}
 		last, end, n, work = at, e.End, n+x.Entries, work+int(e.Sum)
@@ -98,8 +98,7 @@ func (p *stateSender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 	if n == 0 {
 		return -1
 	}
-	behind := last<<6 + bits.Len64(set.Slots[last])
-	k.copySpan(set.Packets[set.Blocks[first].Packet].Body, int(begin), int(end), slot, behind, n, work)
+	k.copySpan(&set.Packets[set.Blocks[first].Packet], int(begin), int(end), work)
 	p.acked.Log.AddAll(k.sent, set.Records[first:next])
 	for i := range set.Records[first:next] {
 		r := set.Records[first+i].Record()
@@ -124,30 +123,20 @@ func (k *packetWriter) relay(set *encode.PacketSet, from *encode.SharedPacket) {
 func (k *packetWriter) putReady(set *encode.PacketSet, slot int, of *baseline.Class) bool {
 	x, entries := set.Find(slot)
 	e := &entries[0]
-	n := int(e.End-e.From) - 1 // without the bit that refers to the baselines of the set's packet
-	if !k.open || k.w.Remaining() < n+headBits || !k.bears(int(e.Work), n) {
+	n := int(e.End - e.From)
+	if !k.open || !k.fits(n+headBits) || !k.bears(int(e.Work), n) {
 		return false
 	}
-	k.noteGap(slot - k.Next)
-	k.entries++
-	k.gap(slot)
-	wire.WriteUpdate(&k.w, &k.Names, of.Baselines, false)
-	k.w.WriteSpan(set.Packets[x.Packet].Body, int(e.From)+1, n)
-	k.work += int(e.Work)
+	k.updateHead(slot, of.Baselines, false)
+	k.copySpan(&set.Packets[x.Packet], int(e.From), int(e.End), int(e.Work))
 	k.record(slot, baseline.RecordState)
 	x.Copies++
 	return true
 }
 
-// copySpan appends n adjacent entries of a set's packet: the bits between two positions, of the
-// slots from the first one up to, but not including, the next one.
-func (k *packetWriter) copySpan(body []byte, from, to, first, next, n, work int) {
-	k.noteGap(first - k.Next)
-	k.gap(first)
-	k.w.WriteSpan(body, from, to-from)
-	k.Next = next
-	k.gaps += next - first - n
-	k.entries += n
+// copySpan appends the contents of adjacent entries of a set's packet: the bits between two positions.
+func (k *packetWriter) copySpan(from *encode.SharedPacket, begin, end, work int) {
+	k.w.WriteSpan(from.Body, from.Contents+begin, end-begin)
 	k.work += work
 }
 
@@ -160,14 +149,11 @@ func (k *packetWriter) putStretch(set *encode.PacketSet, b int, slots, all uint6
 	if between := (all | set.Slots[b]) >> first &^ (slots >> first); between != 0 {
 		slots &= 1<<(first+bits.TrailingZeros64(between)) - 1 // up to the first that is not copied
 	}
-	if k.Order != set.Order { // the gaps between the entries have another code
-		slots = 1 << first
-	}
 	n := bits.OnesCount64(slots)
 	x, entries := set.Find(b<<6 + first)
 	entries = entries[:n]
 	from := entries[0].From
-	if n = k.roomFor(entries, b<<6+first); n == 0 {
+	if n = k.roomFor(entries, b, slots); n == 0 {
 		return 0
 	}
 	before := entries[0].Sum - entries[0].Work
@@ -185,17 +171,18 @@ func (k *packetWriter) putStretch(set *encode.PacketSet, b int, slots, all uint6
 	for bits.OnesCount64(slots) > n {
 		slots &^= 1 << (bits.Len64(slots) - 1)
 	}
-	next, e := b<<6+bits.Len64(slots), &entries[n-1]
-	k.copySpan(set.Packets[x.Packet].Body, int(from), int(e.End), b<<6+first, next, n, int(e.Sum-before))
+	e := &entries[n-1]
+	k.cache.Slots.AddUpdates(b, slots)
+	k.copySpan(&set.Packets[x.Packet], int(from), int(e.End), int(e.Sum-before))
 	k.acked.Log.Add(k.sent, b, slots, baseline.RecordState)
 	x.Copies += uint32(n)
 	return slots
 }
 
-// roomFor returns how many adjacent entries of a packet set fit into the open packet, the first of
-// which is of the given slot. If none fits, it opens a new packet.
-func (k *packetWriter) roomFor(entries []encode.SharedEntry, slot int) (n int) {
-	from := entries[0].From
+// roomFor returns how many adjacent entries of a packet set fit into the open packet, which are of the
+// given slots of a block. If none fits, it opens a new packet.
+func (k *packetWriter) roomFor(entries []encode.SharedEntry, b int, of uint64) (n int) {
+	from, slots := entries[0].From, &k.cache.Slots
 	for {
 		if !k.open {
 			if k.blocked() {
@@ -203,10 +190,17 @@ func (k *packetWriter) roomFor(entries []encode.SharedEntry, slot int) (n int) {
 			}
 			k.start()
 		}
-		room := k.w.Remaining() - int(bitbuf.RiceLen(uint64(slot-k.Next), k.Order))
-		n = len(entries)
-		for n > 0 && int(entries[n-1].End-from) > room {
-			n--
+		mark := slots.Mark()
+		left := of
+		for n = len(entries); n > 0; n-- {
+			if int(entries[n-1].End-from) <= k.w.Remaining() {
+				slots.AddUpdates(b, left)
+				fits := k.fits(int(entries[n-1].End - from))
+				if slots.Rollback(&mark); fits {
+					break
+				}
+			}
+			left &^= 1 << (bits.Len64(left) - 1)
 		}
 		if n > 0 || k.sent.Count == 0 {
 			return n

@@ -2,7 +2,6 @@ package sender
 
 import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
-	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
 // This file is the course of a tick for one peer: prepare finds what is dirty and plans what to
@@ -28,6 +27,7 @@ func (p *Sender) prepare(c *chooser) {
 	p.Budget.earn()
 	p.beginSilence()
 	p.acked.Follow()
+	p.acked.ChooseLikely()
 	p.acked.NoteAllChurn()
 	p.planned, p.Relays = sendNothing, false
 	if p.Rests = !p.HasMessages && p.acked.MayRest(); p.Rests {
@@ -171,10 +171,7 @@ func (p *Sender) sendChosen(c *chooser) {
 
 // end ends the tick.
 func (p *Sender) end() {
-	if p.Relays {
-		p.acked.Full[p.snap.Tick%snapshot.RecentTicks] = p.snap.Tick
-	}
-	p.acked.Log.Trim(p.acked.Followed)
+	p.acked.EndPackets(p.Relays)
 	p.acked.Settled.End(p.snap.Tick)
 	if !p.Rests {
 		p.Sending = false

@@ -2,7 +2,6 @@ package sender
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
@@ -55,9 +54,8 @@ func (c *worker) makePacketSets(peers []*Sender) {
 		if p.states.packetSet = -1; p.Relays && c.Snap.Slots.Changes == 0 {
 			continue // it is sent nothing
 		}
-		c.setOrder(p)
 		if shares && p.Relays {
-			p.states.packetSet = c.Sets.Add(p.acked.Newest(), true, p.Packet.Order)
+			p.states.packetSet = c.Sets.Add(p.acked.Likely, true)
 		}
 	}
 	for _, p := range peers {
@@ -66,27 +64,6 @@ func (c *worker) makePacketSets(peers []*Sender) {
 		}
 	}
 	c.Sets.Fill()
-}
-
-// setOrder sets the order of the peer's slot gaps to that of a packet set, if the peer needs a good
-// part of what changed. It does so whether packets are shared or not, as the bytes must not depend
-// on that. A peer that does not see everything keeps its own order, which would else reveal how
-// much changed out of its sight.
-func (c *worker) setOrder(p *Sender) {
-	switch s := &c.Snap.Slots; {
-	case p.Relays:
-		p.Packet.Order = sharedOrder(s, s.Changes)
-	case p.planned != sendAll || p.Packet.Compact != nil || p.acked.Interval > ackstate.MaxSpan:
-	case p.sight.View.InView == nil:
-		if changed := c.ChangedIn(p.acked.Interval); p.acked.Needs() > changed/encode.SharedFraction {
-			p.Packet.Order = sharedOrder(s, changed)
-		}
-	}
-}
-
-// sharedOrder returns the order of the Rice code for the gaps between so many changed slots.
-func sharedOrder(s *snapshot.SlotTable, changed int) uint {
-	return gapOrder(s.Len()-changed, max(changed, 1))
 }
 
 // A wish is the packet sets that a peer needs entries of, by its pairs of baselines; -1 for none.
@@ -107,6 +84,9 @@ func (c *worker) want(p *Sender) {
 		for b := range bitset.Slots(w, blocks) {
 			c.wantBlock(p, b, &sets)
 		}
+	}
+	if p.acked.Pairs[0] != p.acked.Likely {
+		return // only entries against the front can be copied together
 	}
 	if p.states.packetSet = sets.complete[0]; p.states.packetSet < 0 {
 		p.states.packetSet = sets.partial[0]
@@ -129,7 +109,7 @@ func (c *worker) wantBlock(p *Sender, b int, sets *wish) {
 			continue
 		}
 		if sets.partial[i] < 0 {
-			sets.partial[i] = c.Sets.Add(pair, false, p.Packet.Order)
+			sets.partial[i] = c.Sets.Add(pair, false)
 		}
 		if sets.partial[i] >= 0 {
 			c.Sets.List[sets.partial[i]].Want(b, held)

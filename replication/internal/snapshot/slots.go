@@ -21,6 +21,7 @@ type SlotTable struct {
 	Recent     changeLog
 
 	Log           [RecentTicks]bitset.Set // by tick modulo RecentTicks: what changed in it
+	LiveLog       [RecentTicks]bitset.Set // the same without what was empty at its end
 	Busy          []int32                 // blocks with changed slots
 	ChurnedBlocks []int32                 // those of them in which an entity came or went
 	ChangedBlocks bitset.Set              // the blocks of Busy as a set
@@ -75,7 +76,7 @@ func (t *SlotTable) grow(n int, now delta.Tick) {
 	t.Churned = t.Churned.Grown(n)
 	t.SetChanged = t.SetChanged.Grown(n)
 	for i := range t.Log {
-		t.Log[i] = t.Log[i].Grown(n)
+		t.Log[i], t.LiveLog[i] = t.Log[i].Grown(n), t.LiveLog[i].Grown(n)
 	}
 	t.Recent.grow(n)
 }
@@ -188,6 +189,10 @@ func (t *SlotTable) Begin(now delta.Tick) {
 func (t *SlotTable) note(at delta.Tick) {
 	t.Recent.settle(t.Changed, t.ChangedBlocks, at)
 	copy(t.Log[at%RecentTicks], t.Changed)
+	live := t.LiveLog[at%RecentTicks]
+	for b, changed := range t.Changed {
+		live[b] = changed & t.Alive[b]
+	}
 }
 
 // Settle ends tick now.

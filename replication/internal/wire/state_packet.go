@@ -168,7 +168,6 @@ func (w *ReceiveWindow) ParseHeader(body []byte, wide bool) (h StateHeader, rest
 
 // Context is the state that entries of a packet share with those before them.
 type Context struct {
-	Next  int // the slot after the last one
 	Set   delta.Set
 	Names delta.Names
 }

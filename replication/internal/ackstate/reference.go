@@ -1,0 +1,120 @@
+package ackstate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// The slots of a packet refer to those of the packets of its base tick, if the client has all of these. The
+// log knows them for a while.
+
+// packetsOf returns the sequences of the first packet of a tick and of the first one after it, which is not
+// after the given one. It returns false if they may be forgotten, or if one of them did not arrive.
+func (l *SentLog) packetsOf(at delta.Tick, before uint32) (first, end uint32, arrived bool) {
+	for end = before; ; end-- {
+		sent := l.Find(end - 1)
+		if sent == nil {
+			return end, end, false
+		}
+		if !sent.Tick.After(at) {
+			break
+		}
+	}
+	for first = end; ; first-- {
+		switch sent := l.Find(first - 1); {
+		case sent == nil:
+			return first, end, false
+		case sent.Tick != at:
+			return first, end, true
+		case sent.Status != SentAcked && sent.Count > 0:
+			return first, end, false
+		}
+	}
+}
+
+// appendStates appends the slots of which packets had states, in their order.
+func (l *SentLog) appendStates(ref []wire.SlotBlock, first, end uint32) []wire.SlotBlock {
+	ordered := true
+	for q := first; q != end; q++ {
+		sent := l.At(q)
+		for i := range sent.Count {
+			r := l.Record(sent, i)
+			if r.Kind != baseline.RecordState {
+				continue
+			}
+			n := len(ref)
+			if n > 0 && ref[n-1].Block == r.Block {
+				ref[n-1].Mask |= r.Mask
+				continue
+			}
+			ordered = ordered && (n == 0 || ref[n-1].Block < r.Block)
+			ref = append(ref, wire.SlotBlock{Block: r.Block, Mask: r.Mask})
+		}
+	}
+	if !ordered {
+		ref = sortBlocks(ref)
+	}
+	return ref
+}
+
+// sortBlocks brings blocks into their order, and joins those of one number.
+func sortBlocks(ref []wire.SlotBlock) []wire.SlotBlock {
+	slices.SortFunc(ref, func(a, b wire.SlotBlock) int { return cmp.Compare(a.Block, b.Block) })
+	n := 0
+	for _, b := range ref[1:] {
+		if b.Block == ref[n].Block {
+			ref[n].Mask |= b.Mask
+			continue
+		}
+		n++
+		ref[n] = b
+	}
+	return ref[:n+1]
+}
+
+// hasAll reports whether the packets of tick now have exactly the states that changed in it, in their order.
+func (l *SentLog) hasAll(s *snapshot.SlotTable, now delta.Tick) bool {
+	q, i := l.Next, uint32(0)
+	for q != l.Oldest && l.At(q-1).Tick == now {
+		q--
+	}
+	record := func() (r baseline.Record, ok bool) {
+		for ; q != l.Next; q, i = q+1, 0 {
+			if sent := l.At(q); i < sent.Count {
+				return l.Record(sent, i), true
+			}
+		}
+		return r, false
+	}
+	for _, b := range s.Busy {
+		for left := s.Changed[b] & s.Alive[b]; left != 0; i++ {
+			r, ok := record()
+			if !ok || r.Kind != baseline.RecordState || r.Block != uint32(b) || r.Mask&^left != 0 {
+				return false
+			}
+			left &^= r.Mask
+		}
+	}
+	_, more := record()
+	return !more
+}
+
+// lastBefore returns the sequence of the last packet from before a tick, or else of the first one that is not
+// forgotten. It is not after the given one.
+func (l *SentLog) lastBefore(at delta.Tick, end uint32) uint32 {
+	for {
+		sent := l.Find(end - 1)
+		if sent == nil {
+			return end
+		}
+		end--
+		if sent.Tick.Before(at) {
+			return end
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package wire
+
+// This file reads what slots.go writes.
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+// A SlotReader has the slots of a packet's entries, as its receiver reads them.
+type SlotReader struct {
+	kept   []SlotBlock  // updates of slots of the reference
+	listed []ListedSlot // other entries
+
+	at   int    // in kept
+	rest uint64 // what Next has not returned of that block
+	next int    // in listed
+}
+
+// freeKept is how many more updates of the reference than bits a packet may have. An update may take no bits.
+const freeKept = 4096
+
+// Reset empties the lists.
+func (s *SlotReader) Reset() {
+	s.kept, s.listed, s.at, s.rest, s.next = s.kept[:0], s.listed[:0], 0, 0, 0
+}
+
+// HasReference reads whether the lists refer to a reference.
+func (s *SlotReader) HasReference(r *bitbuf.Reader) (complete, ok bool) {
+	if complete = r.ReadBool(); complete {
+		return true, true
+	}
+	return false, r.ReadBool()
+}
+
+// Read reads the rest, given the reference and whether it is used completely. Slots are below limit. It
+// fails the Reader with [ErrMalformed].
+func (s *SlotReader) Read(r *bitbuf.Reader, ref []SlotBlock, complete bool, limit uint64) {
+	s.Reset()
+	total := 0
+	for _, b := range ref {
+		total += bits.OnesCount64(b.Mask)
+	}
+	in := refRange{ref: ref, to: total}
+	if len(ref) > 0 && !complete {
+		width := uint(bits.Len(uint(total)))
+		from, to := r.ReadBool(), r.ReadBool()
+		if from {
+			in.from = int(r.ReadBits(width))
+		}
+		if to {
+			in.to = int(r.ReadBits(width))
+		}
+		if in.from > in.to || in.to > total {
+			r.Fail(ErrMalformed)
+			return
+		}
+	}
+	kept := 0
+	if in.from < in.to {
+		kept = s.readKept(r, in)
+	}
+	if kept > freeKept+r.Remaining() {
+		r.Fail(ErrMalformed)
+	}
+	if r.Err() == nil {
+		s.readListed(r, in, kept, limit)
+	}
+	if len(s.kept) > 0 {
+		s.rest = s.kept[0].Mask
+	}
+}
+
+// readKept reads which slots of the range have an update, and returns how many.
+func (s *SlotReader) readKept(r *bitbuf.Reader, in refRange) (kept int) {
+	n := in.to - in.from
+	inverse := r.ReadBool()
+	count := r.ReadExpGolomb(countOrder(n))
+	if r.Err() != nil || count > uint64(n) {
+		r.Fail(ErrMalformed)
+		return 0
+	}
+	listed := int(count)
+	order := gapOrder(n-listed, listed)
+	gap := n // to the next one in the list
+	read := func() {
+		if gap = n; listed > 0 {
+			listed--
+			gap = int(min(r.ReadRice(order), uint64(n)))
+		}
+	}
+	read()
+	left := n
+	for in.next() {
+		var list uint64
+		rest := in.mask
+		for {
+			c := bits.OnesCount64(rest)
+			if gap >= c {
+				gap -= c
+				break
+			}
+			for ; gap > 0; gap-- {
+				rest &= rest - 1
+			}
+			list |= rest & -rest
+			rest &= rest - 1
+			left--
+			read()
+		}
+		if !inverse {
+			list = in.mask &^ list
+		}
+		if list != 0 {
+			s.kept = append(s.kept, SlotBlock{in.block, list})
+			kept += bits.OnesCount64(list)
+		}
+	}
+	if n-left != int(count) {
+		r.Fail(ErrMalformed) // the list goes beyond the range
+	}
+	return kept
+}
+
+// readListed reads the other entries.
+func (s *SlotReader) readListed(r *bitbuf.Reader, in refRange, kept int, limit uint64) {
+	count := r.ReadExpGolomb(0)
+	if r.Err() != nil || 2*count > uint64(r.Remaining()) {
+		r.Fail(ErrMalformed)
+		return
+	}
+	if count == 0 {
+		return
+	}
+	n := int(count)
+	start, top := rangeSlots(in)
+	order := uint(0)
+	if len(in.ref) > 0 && !r.ReadBool() {
+		order = impliedOrder(start, top, kept, n)
+	} else {
+		order = uint(r.ReadBits(orderBits))
+	}
+	free, before, at := uint64(start), 0, 0 // before counts kept slots up to the block at
+	for range n {
+		gap := r.ReadRice(order)
+		if r.Err() != nil || gap >= limit || free+gap >= limit {
+			r.Fail(ErrMalformed)
+			return
+		}
+		free += gap
+		slot := free + uint64(before)
+		for ; at < len(s.kept); at++ {
+			b := &s.kept[at]
+			first := uint64(b.Block) << 6
+			if slot < first {
+				break
+			}
+			c := bits.OnesCount64(b.Mask)
+			if slot+uint64(c) < first+64 { // in this block: the free slots of it up to that one
+				i := int(slot - first)
+				open := ^b.Mask
+				for ; i > 0; i-- {
+					open &= open - 1
+				}
+				slot = first + uint64(bits.TrailingZeros64(open))
+				break
+			}
+			before += c
+			slot += uint64(c)
+		}
+		if slot >= limit {
+			r.Fail(ErrMalformed)
+			return
+		}
+		kind := EntryKind(r.ReadUnary(uint(LastEntryKind)))
+		s.listed = append(s.listed, ListedSlot{uint32(slot), kind})
+		free++
+	}
+}
+
+// Next returns the next entry in ascending order of slots, or false after the last one.
+func (s *SlotReader) Next() (slot uint32, kind EntryKind, ok bool) {
+	if s.at < len(s.kept) {
+		slot = s.kept[s.at].Block<<6 + uint32(bits.TrailingZeros64(s.rest))
+		if s.next == len(s.listed) || slot < s.listed[s.next].Slot {
+			if s.rest &= s.rest - 1; s.rest == 0 {
+				if s.at++; s.at < len(s.kept) {
+					s.rest = s.kept[s.at].Mask
+				}
+			}
+			return slot, EntryUpdate, true
+		}
+	}
+	if s.next == len(s.listed) {
+		return 0, 0, false
+	}
+	l := &s.listed[s.next]
+	s.next++
+	return l.Slot, l.Kind, true
+}

@@ -1,0 +1,101 @@
+package wire
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+// blocksOf returns a set of slots as blocks.
+func blocksOf(slots map[int]bool) (blocks []SlotBlock) {
+	for b := range uint32(64) {
+		var mask uint64
+		for i := range uint32(64) {
+			if slots[int(b<<6+i)] {
+				mask |= 1 << i
+			}
+		}
+		if mask != 0 {
+			blocks = append(blocks, SlotBlock{b, mask})
+		}
+	}
+	return blocks
+}
+
+// TestSlotListsRoundTrip: a reader with the same reference finds the entries that were added, in no more bits
+// than were reserved, and in none after a rollback.
+func TestSlotListsRoundTrip(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var l SlotLists
+	var s SlotReader
+	for range 3000 {
+		world := 1 + rng.IntN(64*64-1)
+		from := rng.IntN(world)
+		density, lost, other := rng.Float64(), rng.Float64()*rng.Float64(), rng.Float64()*rng.Float64()
+		ref := map[int]bool{}
+		var want []ListedSlot
+		for slot := range world {
+			if rng.Float64() < density {
+				ref[slot] = true
+			}
+			switch p := rng.Float64(); {
+			case slot < from && rng.IntN(4) > 0:
+			case p < other/8:
+				want = append(want, ListedSlot{uint32(slot), EntryKind(1 + rng.IntN(int(LastEntryKind)))})
+			case ref[slot] && rng.Float64() > lost, p < other:
+				want = append(want, ListedSlot{uint32(slot), EntryUpdate})
+			}
+		}
+		if len(want) == 0 {
+			continue
+		}
+		if rng.IntN(3) == 0 {
+			want = want[:1+rng.IntN(len(want))]
+		}
+		if rng.IntN(8) == 0 {
+			clear(ref)
+		}
+		blocks := blocksOf(ref)
+		l.Begin(blocks)
+		for i := 0; i < len(want); {
+			mark := l.Mark()
+			back := rng.IntN(4) == 0
+			if e := want[i]; e.Kind != EntryUpdate {
+				l.AddOther(int(e.Slot), e.Kind)
+				i++
+			} else {
+				var mask uint64
+				b := e.Slot >> 6
+				for ; i < len(want) && want[i].Slot>>6 == b && want[i].Kind == EntryUpdate; i++ {
+					mask |= 1 << (want[i].Slot & 63)
+				}
+				if back {
+					l.AddUpdates(int(b), mask)
+					l.Rollback(&mark)
+				}
+				l.AddUpdates(int(b), mask)
+			}
+		}
+		w := bitbuf.NewWriter(make([]byte, 1<<16))
+		l.Write(&w)
+		require.NoError(t, w.Err())
+		require.LessOrEqual(t, w.Len(), l.MaxLen())
+		require.True(t, l.Fits(l.MaxLen()))
+		require.False(t, l.Fits(w.Len()-1))
+		r := bitbuf.NewReader(w.Bytes())
+		complete, used := s.HasReference(&r)
+		require.Equal(t, len(blocks) > 0, used)
+		s.Read(&r, blocks, complete, uint64(world))
+		require.NoError(t, r.Err())
+		require.Equal(t, w.Len(), r.Pos())
+		var got []ListedSlot
+		for slot, kind, ok := s.Next(); ok; slot, kind, ok = s.Next() {
+			got = append(got, ListedSlot{slot, kind})
+		}
+		require.True(t, slices.Equal(want, got))
+	}
+}
