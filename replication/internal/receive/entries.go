@@ -154,10 +154,10 @@ func (rc *Receiver) readFull(in entryReader, e *entryHead, tick delta.Tick) erro
 		return wire.ErrMalformed
 	}
 	rows := rc.staged.words[staged.first:]
-	for _, c := range layout.coded {
-		k, comp := int(c), &rc.schema.Components[c]
-		row := rc.staged.room(staged, rows, layout.offsets[k], k, comp.Words)
-		if _, ok := in.row(k, row, nil, nil, nil); !ok || !rc.staged.takeRow(comp, row) {
+	for i := range layout.coded {
+		at := &layout.coded[i]
+		row := rc.staged.room(staged, rows, at)
+		if _, ok := in.row(at.component, row, nil, nil, nil); !ok || !rc.staged.takeRow(at.comp, row) {
 			return wire.ErrMalformed
 		}
 	}
@@ -232,23 +232,66 @@ func (rc *Receiver) readUpdate(in entryReader, e *entryHead, b *baselines, tick 
 		return wire.ErrMalformed
 	}
 	in.beginUpdate(changeable, b.ratio, b.ratio3)
-	rows := rc.staged.words[staged.first:]
-	for _, c := range layout.coded {
-		k, comp := int(c), &rc.schema.Components[c]
-		row := rc.staged.room(staged, rows, layout.offsets[k], k, comp.Words)
+	rows := rc.staged.words[staged.first:][:layout.words]
+	if b.alike(layout) {
+		return rc.readAlike(in, layout, rows, b)
+	}
+	for i := range layout.coded {
+		at := &layout.coded[i]
+		row := rc.staged.room(staged, rows, at)
 		var base2, base3 []uint32
-		base := b.first.Row(k, comp.Words)
+		base := b.first.Row(at.component, at.words)
 		if b.second != nil && base != nil {
-			base2 = b.second.Row(k, comp.Words)
+			base2 = b.second.Row(at.component, at.words)
 		}
 		if b.third != nil {
-			base3 = b.third.Row(k, comp.Words)
+			base3 = b.third.Row(at.component, at.words)
 		}
-		changed, ok := in.row(k, row, base, base2, base3)
+		changed, ok := in.row(at.component, row, base, base2, base3)
 		if !changed {
-			rc.staged.keepRow(staged, k, row, base, b.first, b.second)
+			rc.staged.keepRow(staged, at, row, base, b.first, b.second)
 		}
-		if !ok || changed && !rc.staged.takeRow(comp, row) {
+		if !ok || changed && !rc.staged.takeRow(at.comp, row) {
+			return wire.ErrMalformed
+		}
+	}
+	return nil
+}
+
+// alike reports whether the baselines have their rows where a layout has them, and share none.
+func (b *baselines) alike(l *Layout) bool {
+	return len(l.Shared) == 0 && b.first.Layout == l && (b.second == nil || b.second.Layout == l) &&
+		(b.third == nil || b.third.Layout == l)
+}
+
+// readAlike reads the rows of an update of most entities: see alike. They begin as those of the first baseline.
+func (rc *Receiver) readAlike(in entryReader, layout *Layout, rows []uint32, b *baselines) error {
+	var row2, row3, words2, words3 []uint32
+	words1 := b.first.Words
+	if b.second != nil {
+		words2 = b.second.Words
+	}
+	if b.third != nil {
+		words3 = b.third.Words
+	}
+	copy(rows, words1)
+	for i := range layout.coded {
+		at := &layout.coded[i]
+		from, to := at.offset, at.offset+at.words
+		if words2 != nil {
+			row2 = words2[from:to:to]
+		}
+		if words3 != nil {
+			row3 = words3[from:to:to]
+		}
+		row := rows[from:to:to]
+		changed, ok := in.row(at.component, row, words1[from:to:to], row2, row3)
+		if !changed {
+			rc.staged.work++
+		} else if ok {
+			ok = rc.staged.takeRow(at.comp, row)
+		}
+		if !ok {
 			return wire.ErrMalformed
 		}
 	}

@@ -16,9 +16,17 @@ type Layout struct {
 	words   int
 	rows    *archeutil.RowPool
 	Shared  []int    // where the indices of shared rows are
-	coded   []uint16 // components that have rows, in order
+	coded   []place  // of the components that have rows, in order
 	symbols int      // rows that may differ from a baseline with this layout
 	minBits int      // least bits in Packed without a baseline
+}
+
+// A place is where states have the row of a component.
+type place struct {
+	component int
+	offset    int // as in Layout.offsets
+	words     int // of the row
+	comp      *schema.Component
 }
 
 const (
@@ -85,17 +93,17 @@ func (l *Layout) add(c int, comp *schema.Component) {
 		l.symbols++
 	}
 	l.minBits += comp.Layout.MinWidth()
-	if comp.Words > 0 {
-		l.coded = append(l.coded, uint16(c))
-	}
 	if comp.Words >= archeutil.SharedWords || comp.Words > 0 && width == 0 { // rows of no bits are all the same
 		l.offsets[c] = sharedAt - l.words
 		l.Shared = append(l.Shared, l.words)
 		l.words++
-		return
+	} else {
+		l.offsets[c] = l.words
+		l.words += comp.Words
 	}
-	l.offsets[c] = l.words
-	l.words += comp.Words
+	if comp.Words > 0 {
+		l.coded = append(l.coded, place{c, l.offsets[c], comp.Words, comp})
+	}
 }
 
 // symbols returns how many rows of a layout may differ from a baseline with another layout.

@@ -105,13 +105,13 @@ func (s *staging) despawn(slot uint32, tick delta.Tick) error {
 	return nil
 }
 
-// room returns memory for the entry's row of component k, which has n words and offset o in the
-// layout. The memory may have any contents. words are those of the entry.
-func (s *staging) room(e *stagedEntry, words []uint32, o, k, n int) []uint32 {
-	if o >= 0 {
-		return words[o:][:n]
+// room returns memory for the entry's row at a place. The memory may have any contents. words are
+// those of the entry.
+func (s *staging) room(e *stagedEntry, words []uint32, at *place) []uint32 {
+	if at.offset >= 0 {
+		return words[at.offset:][:at.words]
 	}
-	return s.sharedRoom(e, o, k, n)
+	return s.sharedRoom(e, at.offset, at.component, at.words)
 }
 
 // sharedRoom is room for a shared row.
@@ -147,11 +147,11 @@ func (s *staging) takeRow(comp *schema.Component, row []uint32) bool {
 	return s.fair() && comp.ValidRow(row)
 }
 
-// keepRow gives the entry the first baseline's row of component k. row is the memory for it. base2
+// keepRow gives the entry the first baseline's row of a place. row is the memory for it. base2
 // is nil if there is no prediction.
-func (s *staging) keepRow(e *stagedEntry, k int, row, row1 []uint32, base, base2 *HeldState) {
-	if s.work++; e.layout.offsets[k] < 0 {
-		s.share(e, k, base, base2)
+func (s *staging) keepRow(e *stagedEntry, at *place, row, row1 []uint32, base, base2 *HeldState) {
+	if s.work++; at.offset < 0 {
+		s.share(e, at.component, base, base2)
 	} else {
 		copy(row, row1)
 	}
