@@ -154,10 +154,10 @@ func (rc *Receiver) readFull(in entryReader, e *entryHead, tick delta.Tick) erro
 		return wire.ErrMalformed
 	}
 	rows := rc.staged.words[staged.first:]
-	for i := range layout.coded {
-		at := &layout.coded[i]
+	for i := range layout.Coded {
+		at := &layout.Coded[i]
 		row := rc.staged.room(staged, rows, at)
-		if _, ok := in.row(at.component, row, nil, nil, nil); !ok || !rc.staged.takeRow(at.comp, row) {
+		if _, ok := in.row(at.Number, row, nil, nil, nil); !ok || !rc.staged.takeRow(at.Comp, row) {
 			return wire.ErrMalformed
 		}
 	}
@@ -236,22 +236,22 @@ func (rc *Receiver) readUpdate(in entryReader, e *entryHead, b *baselines, tick 
 	if b.alike(layout) {
 		return rc.readAlike(in, layout, rows, b)
 	}
-	for i := range layout.coded {
-		at := &layout.coded[i]
+	for i := range layout.Coded {
+		at := &layout.Coded[i]
 		row := rc.staged.room(staged, rows, at)
 		var base2, base3 []uint32
-		base := b.first.Row(at.component, at.words)
+		base := b.first.Row(at.Number, at.Words)
 		if b.second != nil && base != nil {
-			base2 = b.second.Row(at.component, at.words)
+			base2 = b.second.Row(at.Number, at.Words)
 		}
 		if b.third != nil {
-			base3 = b.third.Row(at.component, at.words)
+			base3 = b.third.Row(at.Number, at.Words)
 		}
-		changed, ok := in.row(at.component, row, base, base2, base3)
+		changed, ok := in.row(at.Number, row, base, base2, base3)
 		if !changed {
 			rc.staged.keepRow(staged, at, row, base, b.first, b.second)
 		}
-		if !ok || changed && !rc.staged.takeRow(at.comp, row) {
+		if !ok || changed && !rc.staged.takeRow(at.Comp, row) {
 			return wire.ErrMalformed
 		}
 	}
@@ -275,9 +275,9 @@ func (rc *Receiver) readAlike(in entryReader, layout *Layout, rows []uint32, b *
 		words3 = b.third.Words
 	}
 	copy(rows, words1)
-	for i := range layout.coded {
-		at := &layout.coded[i]
-		from, to := at.offset, at.offset+at.words
+	for i := range layout.Coded {
+		at := &layout.Coded[i]
+		from, to := at.Offset, at.Offset+at.Words
 		if words2 != nil {
 			row2 = words2[from:to:to]
 		}
@@ -285,11 +285,11 @@ func (rc *Receiver) readAlike(in entryReader, layout *Layout, rows []uint32, b *
 			row3 = words3[from:to:to]
 		}
 		row := rows[from:to:to]
-		changed, ok := in.row(at.component, row, words1[from:to:to], row2, row3)
+		changed, ok := in.row(at.Number, row, words1[from:to:to], row2, row3)
 		if !changed {
 			rc.staged.work++
 		} else if ok {
-			ok = rc.staged.takeRow(at.comp, row)
+			ok = rc.staged.takeRow(at.Comp, row)
 		}
 		if !ok {
 			return wire.ErrMalformed

@@ -161,6 +161,14 @@ func (h *HeldStates) At(t delta.Tick) *HeldState {
 	return nil
 }
 
+// Newest returns the newest state, or nil if there is none.
+func (h *HeldStates) Newest() *HeldState {
+	if h.N == 0 {
+		return nil
+	}
+	return h.nth(int(h.N) - 1)
+}
+
 // put returns the place for the state of tick t, which has that tick set already; now is the newest
 // tick. It returns nil if the state is no longer needed. words is how many words the state has.
 //

@@ -16,17 +16,17 @@ type Layout struct {
 	words   int
 	rows    *archeutil.RowPool
 	Shared  []int    // where the indices of shared rows are
-	coded   []place  // of the components that have rows, in order
+	Coded   []Place  // of the components that have rows, in order
 	symbols int      // rows that may differ from a baseline with this layout
 	minBits int      // least bits in Packed without a baseline
 }
 
-// A place is where states have the row of a component.
-type place struct {
-	component int
-	offset    int // as in Layout.offsets
-	words     int // of the row
-	comp      *schema.Component
+// A Place is where states have the row of a component.
+type Place struct {
+	Number int // of the component
+	Offset int // as in Layout.offsets
+	Words  int // of the row
+	Comp   *schema.Component
 }
 
 const (
@@ -102,7 +102,7 @@ func (l *Layout) add(c int, comp *schema.Component) {
 		l.words += comp.Words
 	}
 	if comp.Words > 0 {
-		l.coded = append(l.coded, place{c, l.offsets[c], comp.Words, comp})
+		l.Coded = append(l.Coded, Place{c, l.offsets[c], comp.Words, comp})
 	}
 }
 

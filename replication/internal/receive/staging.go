@@ -107,11 +107,11 @@ func (s *staging) despawn(slot uint32, tick delta.Tick) error {
 
 // room returns memory for the entry's row at a place. The memory may have any contents. words are
 // those of the entry.
-func (s *staging) room(e *stagedEntry, words []uint32, at *place) []uint32 {
-	if at.offset >= 0 {
-		return words[at.offset:][:at.words]
+func (s *staging) room(e *stagedEntry, words []uint32, at *Place) []uint32 {
+	if at.Offset >= 0 {
+		return words[at.Offset:][:at.Words]
 	}
-	return s.sharedRoom(e, at.offset, at.component, at.words)
+	return s.sharedRoom(e, at.Offset, at.Number, at.Words)
 }
 
 // sharedRoom is room for a shared row.
@@ -144,14 +144,14 @@ func (s *staging) share(e *stagedEntry, k int, base, base2 *HeldState) {
 // takeRow counts the work of a row that was decoded, and reports whether the row is valid.
 func (s *staging) takeRow(comp *schema.Component, row []uint32) bool {
 	s.work += comp.Layout.Work()
-	return s.fair() && comp.ValidRow(row)
+	return s.fair() && comp.ValidDecoded(row)
 }
 
 // keepRow gives the entry the first baseline's row of a place. row is the memory for it. base2
 // is nil if there is no prediction.
-func (s *staging) keepRow(e *stagedEntry, at *place, row, row1 []uint32, base, base2 *HeldState) {
-	if s.work++; at.offset < 0 {
-		s.share(e, at.component, base, base2)
+func (s *staging) keepRow(e *stagedEntry, at *Place, row, row1 []uint32, base, base2 *HeldState) {
+	if s.work++; at.Offset < 0 {
+		s.share(e, at.Number, base, base2)
 	} else {
 		copy(row, row1)
 	}

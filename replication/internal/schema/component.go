@@ -28,6 +28,8 @@ type Component struct {
 	StandIns []*StandIn
 	Volatile bool // a converted value may change while the component's bytes don't
 
+	checked []int // columns whose codes have gaps: a code within the range of its field may be invalid
+
 	// Settings of the server.
 	Every     int     // ticks between captures
 	Once      bool    // captured only when it is new
@@ -81,6 +83,9 @@ func newComponent(t reflect.Type, o *Options) (Component, error) {
 	for i := range c.Columns {
 		if c.Columns[i].Codec.Op == field.OpString && c.Columns[i].StandIn == nil {
 			c.Strings = append(c.Strings, i)
+		}
+		if c.Columns[i].Codec.HasGaps() {
+			c.checked = append(c.checked, i)
 		}
 	}
 	return c, nil
@@ -153,6 +158,23 @@ func (c *Component) ValidRow(row []uint32) bool {
 		}
 	}
 	return true
+}
+
+// ValidDecoded is ValidRow for a row that the delta coder returned without an error: all its codes are within the
+// ranges of their fields.
+func (c *Component) ValidDecoded(row []uint32) bool {
+	for _, i := range c.checked {
+		if col := &c.Columns[i]; !col.Codec.Valid(row[col.Word:]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Simple reports whether rows can be written into many values at once with [Component.WriteRows]: no field refers to
+// anything, is a text or is converted by the user's functions.
+func (c *Component) Simple() bool {
+	return len(c.References)+len(c.Strings)+len(c.StandIns) == 0 && !c.Volatile
 }
 
 // TextTooLong returns the error about a text of n bytes that is too long for its column.

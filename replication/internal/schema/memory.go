@@ -100,6 +100,19 @@ func (c *Component) Write(p unsafe.Pointer, row []uint32) {
 	}
 }
 
+// Written is a row that is to be written into the component value at an address.
+type Written = field.Written
+
+// WriteRows restores rows into component values, column by column. It is [Component.Write] for each.
+//
+// Precondition: c.Simple(), and that of Write.
+func (c *Component) WriteRows(rows []Written) {
+	for i := range c.Columns {
+		col := &c.Columns[i]
+		col.Codec.WriteColumn(rows, col.offset, col.Word)
+	}
+}
+
 // RefersToAny reports whether one of n consecutive values starting at p refers to an entity whose
 // ID is in the set.
 func (c *Component) RefersToAny(p unsafe.Pointer, n int, ids bitset.Set) bool {
