@@ -183,6 +183,20 @@ func (p *Packed) DecodeChange(
 	r *bitbuf.Reader, c int, usual bool, dst, base, base2 []uint32, ratio int64,
 ) (changed bool) {
 	comp := &p.layout.Components[c]
+	switch steps := p.steps[c]; {
+	case base == nil || steps == nil || comp.width == 0:
+		return p.decodeFields(r, comp, usual, dst, base, base2, ratio)
+	case comp.Fields[0].Kind == Quat:
+		return decodeRotation(r, steps, comp.Fields[0].Bits, usual, dst, base, base2, ratio)
+	default:
+		return decodeSteps(r, steps, usual, dst, base, base2, ratio)
+	}
+}
+
+// decodeFields is DecodeChange for fields of all kinds.
+func (p *Packed) decodeFields(
+	r *bitbuf.Reader, comp *Component, usual bool, dst, base, base2 []uint32, ratio int64,
+) (changed bool) {
 	moves := base != nil && !rests(comp, base, base2, ratio)
 	switch {
 	case base == nil:

@@ -8,7 +8,8 @@ func rotationSteps(fields []Field) []step {
 	if len(fields) != 1 || fields[0].Kind != Quat {
 		return nil
 	}
-	s := step{width: uint8(fields[0].Bits + 1)} // a distance that does not wrap takes a bit more
+	// A distance that does not wrap takes a bit more. Codes do not wrap either: see readSteps.
+	s := step{width: uint8(fields[0].Bits + 1), max: int64(lowBits(fields[0].Bits))}
 	return []step{s, s, s}
 }
 
