@@ -21,8 +21,9 @@ type entryReader interface {
 	// beginFull starts the rows of an entry without baseline. They take at least minBits.
 	beginFull(minBits int)
 	// beginUpdate starts the rows of an entry with baselines. So many of them may differ from the
-	// first baseline's. The ratios are those of its ticks, as in delta.Past.
-	beginUpdate(changeable int, ratio, ratio3 int64)
+	// first baseline's. The ratios are those of its ticks, as in delta.Past. If it returns true, rows of
+	// components that do not move are all those of the first baseline; row need not be called for them.
+	beginUpdate(changeable int, ratio, ratio3 int64) (onlyMoving bool)
 	// row reads the row of component k, which has these rows at the baselines, or nil. If the row is
 	// that of the first baseline, it returns false and leaves dst alone. It also returns whether the
 	// reader has not failed.
@@ -157,7 +158,7 @@ func (rc *Receiver) readFull(in entryReader, e *entryHead, tick delta.Tick) erro
 	for i := range layout.Coded {
 		at := &layout.Coded[i]
 		row := rc.staged.room(staged, rows, at)
-		if _, ok := in.row(at.Number, row, nil, nil, nil); !ok || !rc.staged.takeRow(at.Comp, row) {
+		if _, ok := in.row(at.Number, row, nil, nil, nil); !ok || !rc.staged.takeRow(at, row) {
 			return wire.ErrMalformed
 		}
 	}
@@ -231,10 +232,15 @@ func (rc *Receiver) readUpdate(in entryReader, e *entryHead, b *baselines, tick 
 	if staged == nil {
 		return wire.ErrMalformed
 	}
-	in.beginUpdate(changeable, b.ratio, b.ratio3)
+	onlyMoving := in.beginUpdate(changeable, b.ratio, b.ratio3)
 	rows := rc.staged.words[staged.first:][:layout.words]
 	if b.alike(layout) {
-		return rc.readAlike(in, layout, rows, b)
+		places := layout.Coded
+		if onlyMoving {
+			places = layout.moving
+			rc.staged.work += len(layout.Coded) - len(places)
+		}
+		return rc.readAlike(in, places, rows, b)
 	}
 	for i := range layout.Coded {
 		at := &layout.Coded[i]
@@ -251,7 +257,7 @@ func (rc *Receiver) readUpdate(in entryReader, e *entryHead, b *baselines, tick 
 		if !changed {
 			rc.staged.keepRow(staged, at, row, base, b.first, b.second)
 		}
-		if !ok || changed && !rc.staged.takeRow(at.Comp, row) {
+		if !ok || changed && !rc.staged.takeRow(at, row) {
 			return wire.ErrMalformed
 		}
 	}
@@ -264,8 +270,9 @@ func (b *baselines) alike(l *Layout) bool {
 		(b.third == nil || b.third.Layout == l)
 }
 
-// readAlike reads the rows of an update of most entities: see alike. They begin as those of the first baseline.
-func (rc *Receiver) readAlike(in entryReader, layout *Layout, rows []uint32, b *baselines) error {
+// readAlike reads the rows at some places of an update, if baselines are as most are: see alike. The others are those
+// of the first baseline.
+func (rc *Receiver) readAlike(in entryReader, places []Place, rows []uint32, b *baselines) error {
 	var row2, row3, words2, words3 []uint32
 	words1 := b.first.Words
 	if b.second != nil {
@@ -275,8 +282,8 @@ func (rc *Receiver) readAlike(in entryReader, layout *Layout, rows []uint32, b *
 		words3 = b.third.Words
 	}
 	copy(rows, words1)
-	for i := range layout.Coded {
-		at := &layout.Coded[i]
+	for i := range places {
+		at := &places[i]
 		from, to := at.Offset, at.Offset+at.Words
 		if words2 != nil {
 			row2 = words2[from:to:to]
@@ -289,7 +296,7 @@ func (rc *Receiver) readAlike(in entryReader, layout *Layout, rows []uint32, b *
 		if !changed {
 			rc.staged.work++
 		} else if ok {
-			ok = rc.staged.takeRow(at.Comp, row)
+			ok = rc.staged.takeRow(at, row)
 		}
 		if !ok {
 			return wire.ErrMalformed

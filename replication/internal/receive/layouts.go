@@ -15,10 +15,11 @@ type Layout struct {
 	offsets []int // by component: where its row begins in the words, noRow, or sharedAt less where its index is
 	words   int
 	rows    *archeutil.RowPool
-	Shared  []int    // where the indices of shared rows are
-	Coded   []Place  // of the components that have rows, in order
-	symbols int      // rows that may differ from a baseline with this layout
-	minBits int      // least bits in Packed without a baseline
+	Shared  []int   // where the indices of shared rows are
+	Coded   []Place // of the components that have rows, in order
+	moving  []Place // those of them with fields that may be extrapolated
+	symbols int     // rows that may differ from a baseline with this layout
+	minBits int     // least bits in Packed without a baseline
 }
 
 // A Place is where states have the row of a component.
@@ -26,6 +27,7 @@ type Place struct {
 	Number int // of the component
 	Offset int // as in Layout.offsets
 	Words  int // of the row
+	work   int // to decode the row
 	Comp   *schema.Component
 }
 
@@ -102,7 +104,11 @@ func (l *Layout) add(c int, comp *schema.Component) {
 		l.words += comp.Words
 	}
 	if comp.Words > 0 {
-		l.Coded = append(l.Coded, Place{c, l.offsets[c], comp.Words, comp})
+		at := Place{c, l.offsets[c], comp.Words, comp.Layout.Work(), comp}
+		l.Coded = append(l.Coded, at)
+		if comp.Layout.Moves() {
+			l.moving = append(l.moving, at)
+		}
 	}
 }
 

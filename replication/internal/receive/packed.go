@@ -89,8 +89,9 @@ func (p *packedEntries) beginFull(minBits int) {
 	p.usual = false
 }
 
-func (p *packedEntries) beginUpdate(changeable int, ratio, _ int64) {
+func (p *packedEntries) beginUpdate(changeable int, ratio, _ int64) (onlyMoving bool) {
 	p.usual, p.ratio = delta.Usual(&p.r, changeable), ratio
+	return p.usual
 }
 
 func (p *packedEntries) row(k int, dst, base, base2, _ []uint32) (changed, ok bool) {

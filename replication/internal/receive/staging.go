@@ -142,9 +142,9 @@ func (s *staging) share(e *stagedEntry, k int, base, base2 *HeldState) {
 }
 
 // takeRow counts the work of a row that was decoded, and reports whether the row is valid.
-func (s *staging) takeRow(comp *schema.Component, row []uint32) bool {
-	s.work += comp.Layout.Work()
-	return s.fair() && comp.ValidDecoded(row)
+func (s *staging) takeRow(at *Place, row []uint32) bool {
+	s.work += at.work
+	return s.fair() && at.Comp.ValidDecoded(row)
 }
 
 // keepRow gives the entry the first baseline's row of a place. row is the memory for it. base2
