@@ -118,10 +118,12 @@ func decodeRotation(
 		readRotation(r, steps, b, dst, base, &x.base, usual)
 	case usual || !r.ReadBool():
 		chart := readChart(r, x.chart, usual)
-		from, from2 := inChart(base, &x.base, chart, b), inChart(base2, &x.base2, chart, b)
-		to := x.codes
+		var from, from2 [3]uint32
+		inChartTo(&from, base, &x.base, chart, b)
+		inChartTo(&from2, base2, &x.base2, chart, b)
+		to := &x.codes
 		if chart != x.chart {
-			to = x.next.chart(chart, b)
+			x.next.chartTo(to, chart, b)
 		}
 		for j := range from {
 			steps[j].moved = uint8(magnitude(uint64(from[j]), uint64(from2[j])))
@@ -155,8 +157,8 @@ func readChart(r *bitbuf.Reader, ref uint32, leftOut bool) (chart uint32) {
 // has if it is restored.
 func readRotation(r *bitbuf.Reader, steps []step, b uint, dst, base []uint32, known *rotation, leftOut bool) {
 	chart := readChart(r, base[0], leftOut)
-	from := inChart(base, known, chart, b)
-	dst[0], dst[1], dst[2], dst[3] = chart, from[0], from[1], from[2]
+	dst[0] = chart
+	inChartTo((*[3]uint32)(dst[1:]), base, known, chart, b)
 	if !readSteps(r, steps, dst[1:], false, impliedIn(chart, base[0])) {
 		r.Fail(ErrCode)
 	}
