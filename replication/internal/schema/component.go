@@ -46,6 +46,7 @@ type Column struct {
 	offset uintptr      // from the component's start
 	Word   int          // index of its first word in the row
 	Codec  *field.Codec // shared by the elements of an array
+	three  bool         // it is read together with the next two
 
 	StandIn *StandIn // to which the column belongs, or nil; a column of a stand-in has no steps and no offset
 }
@@ -88,7 +89,25 @@ func newComponent(t reflect.Type, o *Options) (Component, error) {
 			c.checked = append(c.checked, i)
 		}
 	}
+	for i := 0; i+2 < len(c.Columns); i++ {
+		if c.Columns[i].three = c.three(c.Columns[i:]); c.Columns[i].three {
+			i += 2
+		}
+	}
 	return c, nil
+}
+
+// three reports whether the first three columns are alike, of a codec that reads three at once, and lie side by side.
+func (c *Component) three(columns []Column) bool {
+	for i := range columns[:3] {
+		col := &columns[i]
+		q, first := col.Codec, columns[0].Codec
+		if col.StandIn != nil || !q.ReadsThree() || q.Fixed != first.Fixed ||
+			col.offset != columns[0].offset+uintptr(4*i) || col.Word != columns[0].Word+i {
+			return false
+		}
+	}
+	return true
 }
 
 // checkComponentName keeps the schema text unambiguous: one name, one word.
