@@ -48,7 +48,7 @@ func (a *Applier) Init(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *rece
 ) {
 	a.Schema, a.stats, a.recv, a.spawnWith = s, stats, recv, spawnWith
 	a.View = newWorldView(w, s, marker, recv)
-	a.pending.rows = make([][]schema.Written, len(s.Components))
+	a.pending = pending{schema: s, rows: make([][]schema.Written, len(s.Components))}
 	a.Referrers.Limit = slots
 	a.Hooks.schema, a.Hooks.recv, a.Hooks.view, a.Hooks.referrers = s, recv, &a.View, &a.Referrers
 	a.Expected.schema, a.Expected.stats, a.Expected.view = s, stats, &a.View
@@ -69,11 +69,11 @@ func (a *Applier) Show(complete bool, ticks uint32) {
 		m := a.View.Replicas.add(slot, &a.recv.Replicas)
 		m.Dirty = false
 		if !a.update(slot, m) {
-			a.flush()
+			a.pending.flush()
 			a.applyReplica(slot, m)
 		}
 	}
-	a.flush()
+	a.pending.flush()
 	a.recv.Dirty = a.recv.Dirty[:0]
 	a.mendReferences()
 	a.notify()
