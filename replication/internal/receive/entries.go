@@ -179,7 +179,7 @@ type baselines struct {
 // find finds the states that an entry names in a packet of tick now, and returns false if one is
 // missing.
 func (b *baselines) find(held *HeldStates, name *compact.Name, now delta.Tick) bool {
-	if b.name.A1 != name.A1 || b.name.Span != name.Span || b.name.Third != name.Third { // was stored in pieces
+	if b.name != *name {
 		b.name = *name
 		b.ratio, b.ratio3 = name.Ratios(now)
 	}
