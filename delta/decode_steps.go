@@ -1,6 +1,6 @@
 package delta
 
-// This file decodes the components of steps.go and rotation_steps.go: what is read most, and like there without a branch
+// This file decodes the components of steps.go and rotation_steps.go: most of what is read. Like there, it does not branch
 // on the kind of each field. decodeFields does the same for fields of all kinds.
 
 import (
