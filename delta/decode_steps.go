@@ -1,7 +1,7 @@
 package delta
 
-// This file decodes the components of steps.go and rotation_steps.go: most of what is read. Like there, it does not branch
-// on the kind of each field. decodeFields does the same for fields of all kinds.
+// This file decodes the components of steps.go and rotation_steps.go: most of what is read. Like there, it does not
+// branch on the kind of each field. decodeFields does the same for fields of all kinds.
 
 import (
 	"math/bits"
