@@ -65,6 +65,16 @@ func (a *Applier) Show(complete bool, ticks uint32) {
 	some, foreign := a.outlived(complete)
 	a.announce(some, foreign)
 	a.takeOver(some, foreign)
+	a.showDirty()
+	a.recv.Dirty = a.recv.Dirty[:0]
+	a.mendReferences()
+	a.notify()
+	a.View.tidyLayouts()
+}
+
+// showDirty makes the world show the newest states of all slots whose newest states it does not show.
+func (a *Applier) showDirty() {
+	defer a.pending.flush() // also if a function of the user panics: later, the values may be elsewhere
 	for _, slot := range a.recv.Dirty {
 		m := a.View.Replicas.add(slot, &a.recv.Replicas)
 		m.Dirty = false
@@ -73,11 +83,6 @@ func (a *Applier) Show(complete bool, ticks uint32) {
 			a.applyReplica(slot, m)
 		}
 	}
-	a.pending.flush()
-	a.recv.Dirty = a.recv.Dirty[:0]
-	a.mendReferences()
-	a.notify()
-	a.View.tidyLayouts()
 }
 
 // RemoveAll removes everything that the world shows.
