@@ -17,16 +17,22 @@ package delta
 //
 // The numbers of a moving row are not coded against the prediction itself, but against as
 // much of the predicted distance as such motions reach according to the model, corrected
-// by a third baseline; see reach.go. A residual is its length in bits, in unary, in a
-// context of what the entity has shown so far and of the residual's own motion; the bit
-// below its highest one; its sign; and the remaining bits. The last two are raw bits.
+// by nearer baselines; see aim.go. A residual is its length in bits, in unary, in a
+// context of what the entity has shown so far, of the number's own motion, and of how far the
+// baselines disagree; the bit below its highest one; its sign; and the remaining bits, which are raw.
+// So is the sign, unless the residual is small: then it depends on the fraction that was rounded away
+// from the prediction.
+//
+// Plain fields that count steadily have a decision whether they go on as between the baselines.
 //
 // Decoding is total: any bytes give valid rows or leave an error in the [RangeDecoder].
 type Compact struct {
 	layout *Layout
 	predictor
-	columns []compactColumn // by field of the layout
-	model   *Model
+	columns      []compactColumn // by field of the layout
+	firstSymbols []int           // by component: its first decision
+	fresh        *Model
+	model        *Model
 
 	// Costs lists the costs of the rows that were written since the user last emptied it,
 	// in units of 1/[CostUnit] bits.
@@ -40,29 +46,42 @@ type Compact struct {
 	largest  uint // bits of the largest residual
 }
 
-// compactColumn locates a field's contexts in a model.
+// compactColumn locates what a model has for a field.
 type compactColumn struct {
 	decisions int // of a number or a field of another kind
-	number    int // index in Model.numbers
-	latest    int // index in Model.latest, and of its decision
+	shares    int // of a number
+	latest    int // index in Model.latest
+	same      int // the decision whether the code is the latest one
 }
 
 // NewCompact returns the coding for a layout.
 func NewCompact(l *Layout) *Compact {
 	c := &Compact{layout: l}
-	numbers, plains, all := 0, 0, 0
+	numbers, plains := 0, 0
 	for i := range l.Components {
 		for j := range l.Components[i].Fields {
-			col := compactColumn{latest: all % latestColumns}
-			all++
-			switch l.Components[i].Fields[j].Kind {
-			default:
-				col.decisions = firstPlain + plains%plainColumns*plainDecisions
-				plains++
-			case Linear, Wrap, Quat:
-				col.number = numbers % numberColumns
-				col.decisions = firstNumber + col.number*numberDecisions
+			if l.Components[i].Fields[j].number() {
 				numbers++
+			} else {
+				plains++
+			}
+		}
+	}
+	m := newModelLayout(numbers, plains, len(l.Components))
+	c.fresh = newModel(&m)
+	numbers, plains = 0, 0
+	for i := range l.Components {
+		c.firstSymbols = append(c.firstSymbols, m.firstSymbol+i%m.components*symbolDecisions)
+		for j := range l.Components[i].Fields {
+			latest := (numbers + plains) % m.latest
+			col := compactColumn{latest: latest, same: m.firstLatest + latest}
+			if l.Components[i].Fields[j].number() {
+				number := numbers % m.numbers
+				col.decisions, col.shares = m.firstNumber+number*numberDecisions, number*numberShares
+				numbers++
+			} else {
+				col.decisions = m.firstPlain + plains%m.plains*plainDecisions
+				plains++
 			}
 			c.columns = append(c.columns, col)
 		}
@@ -80,10 +99,16 @@ type Past struct {
 	// Base and that. Without Base2, or with a ratio of 0, it is not used.
 	Near      []uint32
 	NearRatio int64
+	// Mid is the row at a fourth baseline, between Near and Base2. Without Near it is not used.
+	Mid      []uint32
+	MidRatio int64
 }
 
 // third reports whether there is a third baseline to use.
 func (p *Past) third() bool { return p.Near != nil && p.NearRatio != 0 }
+
+// fourth reports whether there is a fourth one, if there is a third.
+func (p *Past) fourth() bool { return p.Mid != nil && p.MidRatio != 0 }
 
 // Begin begins a packet with a model, which learns from then on. To take back the entities that
 // were written last, such as one that does not fit, assign copies of the RangeEncoder and of the
@@ -115,13 +140,13 @@ func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 	symbols, symbol := c.symbols(k), c.layout.fields+k
 	if !c.predict(comp, base, past.Base2, past.Ratio) {
 		same := equal(cur, base)
-		e.put(&symbols[symbolSame+c.steady+c.activity], same)
+		e.put(&symbols[c.same(past)], same)
 		c.book(e, symbol)
 		if same {
 			c.activity = max(c.activity, shownRows)
 			return
 		}
-		c.encodeResiduals(e, comp, symbols, cur, &reference{row: base}, nil)
+		c.encodeResiduals(e, comp, symbols, cur, &reference{row: base}, past)
 		return
 	}
 	hit := equal(cur, c.row)
@@ -162,14 +187,14 @@ func (c *Compact) DecodeChange(d *RangeDecoder, k int, dst []uint32, past *Past)
 	case comp.width == 0:
 		return false
 	case !moves || !c.extrapolate(comp, base, past.Base2, past.Ratio):
-		if d.get(&symbols[symbolSame+c.steady+c.activity]) {
+		if d.get(&symbols[c.same(past)]) {
 			c.activity = max(c.activity, shownRows)
 			if moves {
 				copy(dst, base)
 			}
 			return moves
 		}
-		c.decodeResiduals(d, comp, symbols, dst, &reference{row: base}, nil)
+		c.decodeResiduals(d, comp, symbols, dst, &reference{row: base}, past)
 	case d.get(&symbols[symbolPredicted+motionStates*(c.steady+c.activity)+motion(comp, base, past.Base2)]):
 		c.activity = max(c.activity, shownRows)
 		copy(dst, c.row)
@@ -196,7 +221,16 @@ func (c *Compact) book(e *RangeEncoder, field int) {
 
 // symbols returns the decisions of a component.
 func (c *Compact) symbols(k int) []decision {
-	return c.model.decisions[firstSymbol+k%symbolColumns*symbolDecisions:][:symbolDecisions]
+	return c.model.decisions[c.firstSymbols[k]:][:symbolDecisions]
+}
+
+// same returns the decision whether a component that is not extrapolated equals its baseline.
+func (c *Compact) same(past *Past) int {
+	i := symbolSame + c.steady + c.activity
+	if past.Base2 != nil && past.Ratio != 0 && !alike(past.Base, past.Base2) {
+		i += shownStates
+	}
+	return i
 }
 
 // moving returns the prediction as the reference of a row.
@@ -254,7 +288,7 @@ func (c *Compact) encodeFull(e *RangeEncoder, comp *Component, cur []uint32) {
 			last := &c.model.latest[col.latest]
 			v := f.code(cur)
 			same := v == uint64(*last)
-			e.put(&c.model.decisions[firstLatest+col.latest], same)
+			e.put(&c.model.decisions[col.same], same)
 			if !same {
 				e.putBits(v, f.Bits)
 				*last = uint32(v)
@@ -283,7 +317,7 @@ func (c *Compact) decodeFull(d *RangeDecoder, comp *Component, dst []uint32) {
 			}
 		default:
 			last := &c.model.latest[col.latest]
-			if d.get(&c.model.decisions[firstLatest+col.latest]) {
+			if d.get(&c.model.decisions[col.same]) {
 				f.setCode(dst, uint64(*last))
 				continue
 			}

@@ -14,7 +14,7 @@ import (
 func BenchmarkCompactCrowd(b *testing.B) {
 	x := newCrowd(b)
 	packed, sender, receiver := NewPacked(x.layout), NewCompact(x.layout), NewCompact(x.layout)
-	ours, theirs := NewModel(), NewModel()
+	ours, theirs := sender.NewModel(), receiver.NewModel()
 	kept := make([]Model, 64)
 	buf, dst := make([]byte, 1<<17), make([]uint32, 16)
 	rows := crowdPacket(x)
@@ -58,7 +58,7 @@ func BenchmarkCompactCrowd(b *testing.B) {
 		times[3] = time.Now()
 
 		for i := range kept {
-			kept[(i+n)%len(kept)] = *ours
+			kept[(i+n)%len(kept)].CopyFrom(ours)
 		}
 		n++
 		times[4] = time.Now()

@@ -36,6 +36,11 @@ func TestCompactRowsOfKnownBytes(t *testing.T) {
 		{"moving, but stopped", x, row{100}, Past{Base: row{100}, Base2: row{90}, Ratio: 1 << 16}, "1 0"},
 		{"moving, +1: not as predicted, not stopped; longer than 0, not than 1; plus", x, row{111}, Past{Base: row{100}, Base2: row{90}, Ratio: 1 << 16}, "1 1 0 1 0"},
 		{"the nearer baseline predicts 120 and is trusted at first, so -1", x, row{119}, Past{Base: row{100}, Base2: row{90}, Ratio: 1 << 16, Near: row{90}, NearRatio: 2 << 16}, "1 1 0 1 1"},
+		{"110.5 is rounded up, so -1 is on its side", x, row{110}, Past{Base: row{100}, Base2: row{90}, Ratio: 1<<16 + 1<<16/20 + 1}, "1 1 0 1 0"},
+		{"the fourth baseline is not trusted at first", x, row{119}, Past{Base: row{100}, Base2: row{90}, Ratio: 1 << 16, Near: row{90}, NearRatio: 2 << 16, Mid: row{70}, MidRatio: 1 << 16}, "1 1 0 1 1"},
+		{"counting down by 2, from 20: not equal; steadily", enum[1:], row{18}, Past{Base: row{20}, Base2: row{22}, Ratio: 1 << 16}, "1 0"},
+		{"no longer steadily: zigzag 2 less one is longer than 0, not than 1", enum[1:], row{21}, Past{Base: row{20}, Base2: row{22}, Ratio: 1 << 16}, "1 1 0 1"},
+		{"the nearer baseline counts faster and is believed", enum[1:], row{16}, Past{Base: row{20}, Base2: row{22}, Ratio: 1 << 16, Near: row{22}, NearRatio: 2 << 16}, "1 0"},
 		{"changed, zigzag 2 less one is longer than 0, not than 1; the second not changed", enum, row{2, 9}, Past{Base: row{1, 9}}, "1 0 0 1 1"},
 		{"grown by 3: grown; less one has 2 bits, low 0; flags: number 2 alone", []Field{{Kind: Counter, Bits: 8}, {Kind: Flags, Bits: 4}}, row{5, 0b0111}, Past{Base: row{2, 0b0011}}, "1 0 001 0 0 1 10"},
 		{"two flags: the row, the bits", []Field{{Kind: Flags, Bits: 4}}, row{0b1100}, Past{Base: row{0}}, "1 0 1100"},
@@ -61,20 +66,20 @@ func TestCompactRowsAreTheSameOnEveryMachine(t *testing.T) {
 	for range 300 {
 		s := &script{randomBytes(rng, 3000)}
 		x := newCompactTest(t, s.componentWithReferences(), s.componentWithReferences())
-		var last, last2, last3 [2][]uint32
+		var last, last2, last3, last4 [2][]uint32
 		for i := range 8 {
 			var rows []compactRow
 			for k := range x.layout.Components {
 				row := s.row(&x.layout.Components[k], last[k])
-				past := Past{Base: last[k], Base2: last3[k], Ratio: int64(s.byte()) << 11, Near: last2[k], NearRatio: int64(s.byte()) << 11}
+				past := Past{Base: last[k], Base2: last4[k], Ratio: int64(s.byte()) << 11, Near: last2[k], NearRatio: int64(s.byte()) << 11, Mid: last3[k], MidRatio: int64(s.byte()) << 11}
 				rows = append(rows, compactRow{k, k == 0, row, past})
 			}
 			for k := range rows {
-				last3[k], last2[k], last[k] = last2[k], last[k], rows[k].cur
+				last4[k], last3[k], last2[k], last[k] = last3[k], last2[k], last[k], rows[k].cur
 			}
 			_, _ = sum.Write(x.check(rows)) // a hash takes everything
 			_, _ = sum.Write([]byte{byte(i)})
 		}
 	}
-	require.Equal(t, "64841b670053a98f", fmt.Sprintf("%016x", sum.Sum64()))
+	require.Equal(t, "1f94b8f7657ef02e", fmt.Sprintf("%016x", sum.Sum64()))
 }

@@ -37,7 +37,7 @@ func TestCodingsOfTraces(t *testing.T) {
 		read := func(choose traceChooser) *recording {
 			return readRecording(t, filepath.Join(dir, trace.name+".trace.csv.zst"), Tick(trace.rtt), choose)
 		}
-		shared, own := read(packedBaselines), read(compactBaselines(2, 4))
+		shared, own := read(packedBaselines), read(compactBaselines(8, 11))
 		var bytes [3]float64
 		var encode, decode [3]tickTimes
 		for range turns {
@@ -46,7 +46,7 @@ func TestCodingsOfTraces(t *testing.T) {
 				switch i {
 				case 0:
 					bytes[i], times = shared.packed(trace.rtt)
-				default: // with two baselines, and with three
+				default: // with two baselines, and with four
 					bytes[i], times = own.compact(t, trace.rtt, i == 2)
 				}
 				encode[i], decode[i] = append(encode[i], times.encode), append(decode[i], times.decode)
@@ -54,8 +54,8 @@ func TestCodingsOfTraces(t *testing.T) {
 		}
 		one := encode[0].sum()
 		ratios := []float64{encode[1].sum() / one, decode[1].sum() / one, encode[2].sum() / one, decode[2].sum() / one}
-		t.Logf("%-9s packed %8.2f bytes/tick; compact %8.2f, with three baselines %8.2f", trace.name, bytes[0], bytes[1], bytes[2])
-		t.Logf("          times of packed's encoding, %.0f ns/row: encode %.2f, decode %.2f; with three baselines %.2f, %.2f",
+		t.Logf("%-9s packed %8.2f bytes/tick; compact %8.2f, with four %8.2f", trace.name, bytes[0], bytes[1], bytes[2])
+		t.Logf("          times of packed's encoding, %.0f ns/row: encode %.2f, decode %.2f; with four %.2f, %.2f",
 			one/float64(shared.rows()), ratios[0], ratios[1], ratios[2], ratios[3])
 		for _, ratio := range ratios {
 			if turns < 5 {
@@ -122,15 +122,17 @@ func (r *recording) compact(t *testing.T, rtt int, near bool) (bytes float64, ti
 	sender, receiver := NewCompact(r.layout), NewCompact(r.layout)
 	ours, theirs := make([]Model, rtt), make([]Model, rtt)
 	for i := range ours {
-		ours[i].Reset()
-		theirs[i].Reset()
+		sender.Reset(&ours[i])
+		receiver.Reset(&theirs[i])
 	}
 	buf, dst := make([]byte, 1<<20), make([]uint32, 64)
 	bits := 0
 	for i, tick := range r.ticks {
 		if !near {
 			for j := range tick {
-				tick[j].past.Near, tick[j].near = nil, tick[j].past.Near
+				x := &tick[j]
+				x.nearer = [2][]uint32{x.past.Near, x.past.Mid}
+				x.past.Near, x.past.Mid = nil, nil
 			}
 		}
 		start := time.Now()
@@ -167,7 +169,8 @@ func (r *recording) compact(t *testing.T, rtt int, near bool) (bytes float64, ti
 		}
 		if !near {
 			for j := range tick {
-				tick[j].past.Near = tick[j].near
+				x := &tick[j]
+				x.past.Near, x.past.Mid = x.nearer[0], x.nearer[1]
 			}
 		}
 	}

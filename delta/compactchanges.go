@@ -12,6 +12,44 @@ package delta
 
 import "math/bits"
 
+// putPlain codes a Plain field against the row that residuals refer to: whether it goes on as
+// between the baselines, if it counts steadily; else whether it differs, unless implied; and then
+// the distance less one as a length. It returns whether the code is that of the row.
+func (e *RangeEncoder) putPlain(f *Field, plain []decision, cur, ref []uint32, past *Past, implied bool) (same bool) {
+	code := f.code(cur)
+	if next, agree := f.steadily(past); next != f.code(ref) {
+		e.put(&plain[plainSteady+agree], code == next)
+		if code == next {
+			return false
+		}
+	}
+	v := zigzag(signed(code-f.code(ref), f.Bits))
+	if !implied {
+		e.put(&plain[plainChanged], v != 0)
+	}
+	if v != 0 && f.Bits > 1 {
+		e.putLength(plain[plainLength:], plainLengths, v-1, f.Bits)
+	}
+	return v == 0
+}
+
+// getPlain reads into dst what putPlain wrote.
+func (d *RangeDecoder) getPlain(f *Field, plain []decision, dst, ref []uint32, past *Past, implied bool) (same bool) {
+	if next, agree := f.steadily(past); next != f.code(ref) && d.get(&plain[plainSteady+agree]) {
+		f.setCode(dst, next)
+		return false
+	}
+	var v uint64
+	if implied || d.get(&plain[plainChanged]) {
+		v = 1
+		if f.Bits > 1 {
+			v += d.getLength(plain[plainLength:], plainLengths, f.Bits)
+		}
+	}
+	f.setCode(dst, (f.code(ref)+uint64(unzigzag(v)))&lowBits(f.Bits))
+	return v == 0
+}
+
 // putChange codes how a field changed.
 func (f *Field) putChange(e *RangeEncoder, plain []decision, cur, ref []uint32) {
 	switch f.Kind {

@@ -63,16 +63,15 @@ func (d *RangeDecoder) getLength(decisions []decision, count int, width uint) ui
 func (e *RangeEncoder) putNumber(x *amount, v int64, width uint, implied bool) {
 	a := uint64(abs(v))
 	n := uint(bits.Len64(a))
-	lengths := x.column[x.context*lengthDecisions:][:lengthDecisions]
 	i := uint(0)
 	if implied {
 		i = 1
 	}
 	for ; i < n; i++ {
-		e.put(&lengths[min(i, lengthDecisions-1)], true)
+		e.put(x.length(i), true)
 	}
 	if n < width {
-		e.put(&lengths[min(n, lengthDecisions-1)], false)
+		e.put(x.length(n), false)
 	}
 	if n == 0 {
 		return
@@ -82,16 +81,19 @@ func (e *RangeEncoder) putNumber(x *amount, v int64, width uint, implied bool) {
 		rest--
 		e.put(&x.column[numberTop+min(rest, topDecisions-1)], a>>rest&1 != 0)
 	}
-	e.putBits(a&lowBits(rest)<<1|uint64(v)>>63, rest+1)
+	if side := x.side(n); side != nil { // then no bit remains
+		e.put(side, (v < 0) == (x.above < 0))
+	} else {
+		e.putBits(a&lowBits(rest)<<1|uint64(v)>>63, rest+1)
+	}
 }
 
 func (d *RangeDecoder) getNumber(x *amount, width uint, implied bool) int64 {
-	lengths := x.column[x.context*lengthDecisions:][:lengthDecisions]
 	n := uint(0)
 	if implied {
 		n = 1
 	}
-	for n < width && d.get(&lengths[min(n, lengthDecisions-1)]) {
+	for n < width && d.get(x.length(n)) {
 		n++
 	}
 	if n == 0 {
@@ -105,12 +107,17 @@ func (d *RangeDecoder) getNumber(x *amount, width uint, implied bool) int64 {
 			a = 3
 		}
 	}
-	low := d.getBits(rest + 1)
-	v := int64(a<<rest | low>>1)
-	if low&1 != 0 {
-		v = -v
+	var negative bool
+	if side := x.side(n); side != nil {
+		negative = d.get(side) == (x.above < 0)
+	} else {
+		low := d.getBits(rest + 1)
+		a, negative = a<<rest|low>>1, low&1 != 0
 	}
-	return v
+	if negative {
+		return -int64(a)
+	}
+	return int64(a)
 }
 
 // putReference codes the words of a reference as lengths, the second one only if the first one is

@@ -4,69 +4,12 @@ package delta
 
 import "math/bits"
 
-// amount has what a number is coded with: a Linear or Wrap field, or a component of a quaternion.
-type amount struct {
-	column   []decision
-	model    *numberModel
-	context  uint
-	at       int64 // the prediction, against which the residual is taken
-	to, more int64 // the two distances that the prediction is blended from
-	blended  bool
-}
-
-// aim prepares a number. base and to are its codes at the baseline and as extrapolated, and near is
-// the distance that the third baseline predicts, if hasNear. m is the bits of the motion between
-// the baselines.
-func (c *Compact) aim(n *amount, field int, base, to, near int64, hasNear, moving, first bool, m uint) {
-	col := &c.columns[field]
-	n.column = c.model.decisions[col.decisions:][:numberDecisions]
-	n.model = &c.model.numbers[col.number]
-	n.at, n.blended = to, false
-	n.context = numberContext(moving, first, m, c.largest)
-	if !moving {
-		return
-	}
-	n.blended = true
-	n.to, n.more = to-base, 0
-	n.at = base + (n.to*int64(*reachOf(&n.model.reach, n.to))+1<<15)>>16
-	if hasNear {
-		n.more = near - n.to
-		n.at += (n.more*int64(*reachOf(&n.model.correction, n.more)) + 1<<15) >> 16
-	}
-}
-
-// learn moves the shares of the two distances towards what remained of the number.
-func (n *amount) learn(v int64) {
-	if n.blended && v != 0 {
-		follow(&n.model.reach, n.to, v, reachStep)
-		follow(&n.model.correction, n.more, v, correctionStep)
-	}
-}
-
-// numberContext returns the context of a number's length. The residuals before it in the entity,
-// and the bits of its own motion, predict how large it may be.
-func numberContext(moving, first bool, motion, largest uint) uint {
-	switch {
-	case !moving && first:
-		return 0
-	case !moving:
-		return 1
-	case first:
-		return 2 + min(motion/3, 3)
-	}
-	return 6 + min((motion+largest)/2, 9)
-}
-
-// maxBlendBits is the largest width of a field whose prediction is blended: products must fit into
-// 63 bits.
-const maxBlendBits = 40
-
-// encodeResiduals codes cur against ref, from which it differs. past is nil if ref is a baseline.
+// encodeResiduals codes cur against ref, from which it differs. ref has no baselines if it is one.
 func (c *Compact) encodeResiduals(
 	e *RangeEncoder, comp *Component, symbols []decision, cur []uint32, ref *reference, past *Past,
 ) {
 	c.activity = shownResiduals
-	x := progress{first: c.largest == 0, same: past == nil}
+	x := progress{first: c.largest == 0, same: ref.base == nil}
 	var n amount
 	for i := range comp.Fields {
 		f := &comp.Fields[i]
@@ -77,14 +20,7 @@ func (c *Compact) encodeResiduals(
 		plain := c.model.decisions[c.columns[field].decisions:][:plainDecisions]
 		switch f.Kind {
 		case Plain:
-			v := zigzag(signed(f.code(cur)-f.code(ref.row), f.Bits))
-			if !implied {
-				e.put(&plain[plainChanged], v != 0)
-			}
-			if v != 0 && f.Bits > 1 {
-				e.putLength(plain[plainLength:], plainLengths, v-1, f.Bits)
-			}
-			x.same = x.same && v == 0
+			x.same = e.putPlain(f, plain, cur, ref.row, past, implied) && x.same
 		case Quat:
 			x = c.encodeQuat(e, &n, comp, i, &symbols[symbolChart], cur, ref, past, x)
 		case Linear, Wrap:
@@ -131,8 +67,8 @@ func (c *Compact) encodeQuat(
 	}
 	r := c.inChart(f, x.quats, ref, past, q[0])
 	x.quats++
-	for j := range r.to {
-		c.aimQuat(n, comp.first+i, f, &r, j, past != nil, x.first)
+	for j := range r.base {
+		c.aimQuat(n, comp.first+i, f, &r, j, x.first)
 		v := int64(q[j+1]) - n.at
 		n.learn(v)
 		e.putNumber(n, v, f.Bits, x.same && i == comp.last && j == 2)
@@ -147,7 +83,7 @@ func (c *Compact) decodeResiduals(
 	d *RangeDecoder, comp *Component, symbols []decision, dst []uint32, ref *reference, past *Past,
 ) {
 	c.activity = shownResiduals
-	x := progress{first: c.largest == 0, same: past == nil}
+	x := progress{first: c.largest == 0, same: ref.base == nil}
 	var n amount
 	for i := range comp.Fields {
 		f := &comp.Fields[i]
@@ -159,15 +95,7 @@ func (c *Compact) decodeResiduals(
 		plain := c.model.decisions[c.columns[field].decisions:][:plainDecisions]
 		switch f.Kind {
 		case Plain:
-			var v uint64
-			if implied || d.get(&plain[plainChanged]) {
-				v = 1
-				if f.Bits > 1 {
-					v += d.getLength(plain[plainLength:], plainLengths, f.Bits)
-				}
-			}
-			f.setCode(dst, (f.code(ref.row)+uint64(unzigzag(v)))&lowBits(f.Bits))
-			x.same = x.same && v == 0
+			x.same = d.getPlain(f, plain, dst, ref.row, past, implied) && x.same
 		case Quat:
 			x = c.decodeQuat(d, &n, comp, i, &symbols[symbolChart], dst, ref, past, x)
 		case Linear, Wrap:
@@ -207,8 +135,8 @@ func (c *Compact) decodeQuat(
 	}
 	r := c.inChart(f, x.quats, ref, past, q[0])
 	x.quats++
-	for j := range r.to {
-		c.aimQuat(n, comp.first+i, f, &r, j, past != nil, x.first)
+	for j := range r.base {
+		c.aimQuat(n, comp.first+i, f, &r, j, x.first)
 		v := d.getNumber(n, f.Bits, x.same && i == comp.last && j == 2)
 		n.learn(v)
 		q[j+1] = uint32(n.at + v) // DecodeRow checks whether it is valid
@@ -220,28 +148,20 @@ func (c *Compact) decodeQuat(
 
 // aimField is aim for a Linear or Wrap field.
 func (c *Compact) aimField(n *amount, field int, f *Field, ref *reference, past *Past, first bool) {
-	if past == nil {
-		c.aim(n, field, 0, int64(f.code(ref.row)), 0, false, false, first, 0)
+	s := sight{base: int64(f.code(ref.row)), moving: ref.base != nil, roughly: f.Bits > maxAimBits}
+	if !s.moving || s.roughly {
+		c.aim(n, field, &s, first)
 		return
 	}
-	base, base2, to := int64(f.code(ref.base)), int64(f.code(ref.base2)), int64(f.code(ref.row))
-	m := uint(bits.Len64(uint64(abs(base - base2))))
-	if f.Bits > maxBlendBits {
-		c.aim(n, field, to, to, 0, false, true, first, m)
-		return
-	}
-	ahead, near := to-base, int64(0)
-	if f.Kind == Wrap {
-		ahead = f.signed(uint64(to), uint64(base))
-	}
+	base := f.code(ref.base)
+	s.base, s.ahead[0] = int64(base), f.ahead(base, ref.base2, past.Ratio)
 	if past.third() {
-		near = base - int64(f.code(past.Near))
-		if f.Kind == Wrap {
-			near = f.signed(uint64(base), f.code(past.Near))
+		s.nearer, s.ahead[1] = 1, f.ahead(base, past.Near, past.NearRatio)
+		if past.fourth() {
+			s.nearer, s.ahead[2] = 2, f.ahead(base, past.Mid, past.MidRatio)
 		}
 	}
-	near = (near*past.NearRatio + 1<<15) >> 16
-	c.aim(n, field, base, base+ahead, near, past.third(), true, first, m)
+	c.aim(n, field, &s, first)
 	if f.Kind == Wrap {
 		n.at = f.around(n.at)
 	} else {
@@ -249,54 +169,98 @@ func (c *Compact) aimField(n *amount, field int, f *Field, ref *reference, past 
 	}
 }
 
+// ahead returns the distance to where an earlier row predicts a Linear or Wrap field, as in sight.
+func (f *Field) ahead(base uint64, earlier []uint32, ratio int64) int64 {
+	code := f.code(earlier)
+	d := int64(base - code)
+	if f.Kind == Wrap {
+		d = f.signed(base, code)
+	}
+	return (d*ratio + 1<<(15-fineBits)) >> (16 - fineBits)
+}
+
 // aimQuat is aim for number j of a Quat field.
-func (c *Compact) aimQuat(n *amount, field int, f *Field, r *chartedRotation, j int, moving, first bool) {
-	c.aim(n, field, r.from[j], r.to[j], r.near[j], r.hasNear, moving, first, r.moved[j])
+func (c *Compact) aimQuat(n *amount, field int, f *Field, r *chartedRotation, j int, first bool) {
+	s := sight{base: r.base[j], nearer: r.nearer, moving: r.moving}
+	s.ahead[0], s.ahead[1] = r.ahead[0][j], r.ahead[1][j]
+	c.aim(n, field, &s, first)
 	n.at = min(max(n.at, 0), int64(lowBits(f.Bits)))
 }
 
-// chartedRotation is a Quat field's baseline, prediction and third baseline in one chart.
+// chartedRotation is what the baselines show of a Quat field, in one chart: see sight. The fourth
+// baseline would not be worth the time that another rotation takes.
 type chartedRotation struct {
-	from, to, near [3]int64
-	moved          [3]uint // bits of the motion between the baselines
-	hasNear        bool
+	base   [3]int64
+	ahead  [2][3]int64 // of the second and the third baseline
+	nearer int
+	moving bool
 }
 
 // inChart expresses the reference of the n-th Quat field of a row in a chart.
 func (c *Compact) inChart(f *Field, n int, ref *reference, past *Past, chart uint32) (x chartedRotation) {
-	to, moved := ref.chart(f, n, chart)
-	x.moved = moved
-	for j := range to {
-		x.to[j] = int64(to[j])
+	words := past.Base[f.word:][:4]
+	var base *rotation
+	if x.moving = ref.base != nil; x.moving && ref.quats[n].rotated {
+		base = &ref.quats[n].base
 	}
-	if past == nil {
+	for j, code := range inChart(words, base, chart, f.Bits) {
+		x.base[j] = int64(code)
+	}
+	if base != nil {
+		x.ahead[0] = ref.quats[n].next.ahead(chart, f.Bits, &x.base)
+	}
+	if !x.moving || !past.third() {
 		return x
 	}
-	base := &ref.quats[n].base
-	if !ref.quats[n].rotated {
-		base = nil
-	}
-	from := inChart(past.Base[f.word:f.word+4], base, chart, f.Bits)
-	for j := range from {
-		x.from[j] = int64(from[j])
-	}
-	if !past.third() {
+	x.nearer = 1
+	near := past.Near[f.word:][:4]
+	if equal(words, near) {
 		return x
 	}
-	x.hasNear = true
-	if equal(past.Base[f.word:f.word+4], past.Near[f.word:f.word+4]) {
-		return x
-	}
-	var q1, q2, next rotation
+	var base1, earlier, next rotation
 	if base == nil {
-		q1.set(past.Base[f.word:f.word+4], f.Bits)
-		base = &q1
+		base = &base1
+		base.set(words, f.Bits)
 	}
-	q2.set(past.Near[f.word:f.word+4], f.Bits)
-	next.extrapolate(base, &q2, past.NearRatio, f.Bits)
-	near := next.chart(chart, f.Bits)
-	for j := range near {
-		x.near[j] = int64(near[j]) - x.from[j]
+	earlier.set(near, f.Bits)
+	next.extrapolate(base, &earlier, past.NearRatio, f.Bits)
+	x.ahead[1] = next.ahead(chart, f.Bits, &x.base)
+	return x
+}
+
+// ahead returns the distances of the components of a rotation from codes in a chart, as in sight.
+func (q *rotation) ahead(chart uint32, b uint, from *[3]int64) (x [3]int64) {
+	g := &quatGrids[b]
+	others := &others[chart&3]
+	sign := q[chart&3] >> 63 // -1 or 0
+	for j := range x {
+		x[j] = g.fine((q[others[j]&3]^sign)-sign) - from[j]<<fineBits
 	}
 	return x
+}
+
+// steadily returns the code of a Plain field if it goes on as between the baselines, and whether two
+// of these agree on it. If it equals the first baseline's, the field does not count steadily.
+func (f *Field) steadily(past *Past) (next uint64, agree uint) {
+	base := f.code(past.Base)
+	if past.Base2 == nil || past.Ratio == 0 || f.Bits < 2 || f.Bits > maxAimBits {
+		return base, 0
+	}
+	next = f.continued(base, past.Base2, past.Ratio)
+	if past.third() {
+		switch near := f.continued(base, past.Near, past.NearRatio); near {
+		case next:
+			return next, 1
+		case base:
+		default:
+			return near, 0
+		}
+	}
+	return next, 0
+}
+
+// continued extrapolates a Plain field from an earlier row.
+func (f *Field) continued(base uint64, earlier []uint32, ratio int64) uint64 {
+	d := signed(base-f.code(earlier), f.Bits)
+	return (base + uint64((d*ratio+1<<15)>>16)) & lowBits(f.Bits)
 }

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -49,7 +50,7 @@ func TestHeads(t *testing.T) {
 			}
 		})
 		require.NoError(t, d.Finish())
-		require.True(t, *x.ours == *x.theirs)
+		require.True(t, assert.ObjectsAreEqual(x.ours, x.theirs))
 	}
 }
 

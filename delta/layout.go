@@ -119,6 +119,9 @@ func (f *Field) Width() uint {
 // Word returns the index of the field's first word in the row.
 func (f *Field) Word() int { return f.word }
 
+// number reports whether a field is extrapolated.
+func (f *Field) number() bool { return f.Kind == Linear || f.Kind == Wrap || f.Kind == Quat }
+
 // code returns the field's code in the row; not for a Quat or Bytes.
 func (f *Field) code(row []uint32) uint64 {
 	if f.Bits > 32 {

@@ -87,6 +87,13 @@ func (g *quatGrid) code(x int64) uint32 {
 	return uint32(c)
 }
 
+// fine returns the position of x between the codes, in units of 1/2^fineBits codes.
+func (g *quatGrid) fine(x int64) int64 {
+	steps := min(max(x+g.unit, 0), 2*g.unit)
+	c, _ := bits.Mul64(uint64(steps)<<fineBits, g.perStep)
+	return int64(c)
+}
+
 // largest returns the index of the component of largest magnitude, the first of equals.
 func (q *rotation) largest() (l uint32) {
 	most := abs(q[0])

@@ -24,7 +24,7 @@ type traceRow struct {
 	entity    int
 	cur       []uint32
 	past      Past
-	near      []uint32 // scratch memory
+	nearer    [2][]uint32 // scratch memory
 }
 
 // A recording is the rows of a trace, by tick.
@@ -44,9 +44,9 @@ type traceVersion struct {
 	rows [][]uint32 // by component, nil for those that it does not have
 }
 
-// traceChooser chooses the second and third baseline of an entity whose first one is of tick a1:
-// versions are those before it that are known to have come, oldest first.
-type traceChooser func(versions []traceVersion, a1, now Tick) (base2, near *traceVersion)
+// traceChooser chooses the second, third and fourth baseline of an entity whose first one is of tick
+// a1: versions are those before it that are known to have come, oldest first.
+type traceChooser func(versions []traceVersion, a1, now Tick) (others [3]*traceVersion)
 
 // traceAt returns the version that is span ticks older than the first baseline, if there is one
 // and it is not too near to predict from.
@@ -62,33 +62,46 @@ func traceAt(versions []traceVersion, a1, now, span Tick) *traceVersion {
 }
 
 // packedBaselines chooses as replication does for Packed.
-func packedBaselines(versions []traceVersion, a1, now Tick) (base2, near *traceVersion) {
+func packedBaselines(versions []traceVersion, a1, now Tick) (others [3]*traceVersion) {
 	second := a1 - Second(a1)
 	for d := second; d <= 8; d += SecondGrid {
 		if v := traceAt(versions, a1, now, d); v != nil {
-			return v, nil
+			return [3]*traceVersion{v}
 		}
 	}
 	for d := second - 1; d > 0; d-- {
 		if v := traceAt(versions, a1, now, d); v != nil {
-			return v, nil
+			return [3]*traceVersion{v}
 		}
 	}
-	return nil, nil
+	return others
 }
 
 // compactBaselines chooses as replication does for Compact: the newest version that is least to
-// most ticks older, and a third one between the two that is at most 3 ticks older.
+// most ticks older, or else the oldest of the newer ones; a third one that is 2 or 3 ticks older, and a
+// fourth one that is 4 to 6 ticks older.
 func compactBaselines(least, most Tick) traceChooser {
-	return func(versions []traceVersion, a1, now Tick) (base2, near *traceVersion) {
-		for span := least; span <= most; span++ {
-			if base2 = traceAt(versions, a1, now, span); base2 == nil {
+	var spans []Tick
+	for span := least; span <= most; span++ {
+		spans = append(spans, span)
+	}
+	for span := least - 1; span > 1; span-- {
+		spans = append(spans, span)
+	}
+	return func(versions []traceVersion, a1, now Tick) (others [3]*traceVersion) {
+		for _, span := range spans {
+			if others[0] = traceAt(versions, a1, now, span); others[0] == nil {
 				continue
 			}
-			for third := Tick(1); third < span && third <= 3 && near == nil; third++ {
-				near = traceAt(versions, a1, now, third)
+			first := max((now-a1+MaxExtrapolation-1)/MaxExtrapolation, 2)
+			third := first
+			for ; third < span && third <= first+1 && others[1] == nil; third++ {
+				others[1] = traceAt(versions, a1, now, third)
 			}
-			return base2, near
+			for fourth := max(third, 4); others[1] != nil && fourth < span && fourth <= 6 && others[2] == nil; fourth++ {
+				others[2] = traceAt(versions, a1, now, fourth)
+			}
+			return others
 		}
 		return packedBaselines(versions, a1, now)
 	}
@@ -185,11 +198,12 @@ func (v *traceVersion) rowsAfter(old []traceVersion, entity int, rtt Tick, choos
 	for i >= 0 && old[i].at+rtt > v.at {
 		i--
 	}
-	var base, base2, near *traceVersion
+	var base *traceVersion
+	var others [3]*traceVersion
 	if i >= 0 {
 		base = &old[i]
 		if rested := v.at-base.at > 2 && i == len(old)-1; !rested && v.at-base.at < 64 {
-			base2, near = choose(old[:i], base.at, v.at)
+			others = choose(old[:i], base.at, v.at)
 		}
 	}
 	for c, row := range v.rows {
@@ -200,11 +214,19 @@ func (v *traceVersion) rowsAfter(old []traceVersion, entity int, rtt Tick, choos
 		if base != nil {
 			x.past.Base = base.rows[c]
 		}
-		if base2 != nil {
-			x.past.Base2, x.past.Ratio = base2.rows[c], Ratio(v.at, base.at, base2.at)
-		}
-		if near != nil {
-			x.past.Near, x.past.NearRatio = near.rows[c], Ratio(v.at, base.at, near.at)
+		for i, other := range others {
+			if other == nil {
+				continue
+			}
+			row, ratio := other.rows[c], Ratio(v.at, base.at, other.at)
+			switch i {
+			case 0:
+				x.past.Base2, x.past.Ratio = row, ratio
+			case 1:
+				x.past.Near, x.past.NearRatio = row, ratio
+			case 2:
+				x.past.Mid, x.past.MidRatio = row, ratio
+			}
 		}
 		rows = append(rows, x)
 	}

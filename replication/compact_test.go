@@ -166,9 +166,9 @@ func TestForgottenModels(t *testing.T) {
 // TestModelMemory: the memory of a model has a known bound, whatever packets contain.
 func TestModelMemory(t *testing.T) {
 	oneGoroutine(t)
-	require.LessOrEqual(t, int(unsafe.Sizeof(compact.State{})), 11<<10)
 	require.LessOrEqual(t, compact.MaxListed*int(unsafe.Sizeof(compact.ListedSlot{})), 16<<10)
 	x, entities, move := crowd(t, 3000, withCoding(Compact), WithMTU(60000))
+	require.LessOrEqual(t, x.client.recv.Compact.Coder.ModelBytes(), 14<<10)
 	for i := range 40 {
 		for j, e := range entities {
 			move(e, float32((i+j)%5)-2)

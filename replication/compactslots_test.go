@@ -19,8 +19,8 @@ func TestSlotsOfCompactPackets(t *testing.T) {
 	x, r := &compact.Writer{}, compact.NewReader(&schema.raw)
 	c := compact.NewCoder(&schema.raw)
 	var ours, theirs compact.State
-	ours.CopyFrom(nil)
-	theirs.CopyFrom(nil)
+	ours.CopyFrom(nil, c.Coder)
+	theirs.CopyFrom(nil, r.Coder)
 	buf := make([]byte, 1<<16)
 	density := 0.5
 	for range 600 {
@@ -36,7 +36,7 @@ func TestSlotsOfCompactPackets(t *testing.T) {
 				slots = append(slots, slot)
 			}
 		}
-		ours.CopyFrom(&from)
+		ours.CopyFrom(&from, c.Coder)
 		x.State = &ours
 		x.Walk.Begin(&from, 5)
 		x.E = delta.NewRangeEncoder(buf)
@@ -55,7 +55,7 @@ func TestSlotsOfCompactPackets(t *testing.T) {
 		require.LessOrEqual(t, len(body), before+compact.EndBytes)
 
 		r.Spare = &theirs
-		theirs.CopyFrom(&from2)
+		theirs.CopyFrom(&from2, r.Coder)
 		r.D = delta.NewRangeDecoder(body)
 		r.Coder.Begin(&theirs.Model)
 		r.Walk.Begin(&from2, 5)

@@ -25,7 +25,7 @@ func fillBulk(x *fixture, e ecs.Entity, v uint64) {
 func TestHugePartSizesAreRefused(t *testing.T) {
 	for _, size := range []uint64{1<<64 - 1, 1<<63 - 1, 1 << 63} {
 		x := connectedWire(t, testSchema())
-		p := x.forgeState(x.client.recv.NearSeq+1, x.client.recv.NearTick+1, func(w *bitbuf.Writer) {
+		p := x.forgeState(x.client.recv.Window.Newest+1, x.client.recv.NearTick+1, func(w *bitbuf.Writer) {
 			beginEntries(w, 0)
 			entryHead(w, 0, 0, wire.EntryPart)
 			w.WriteExpGolomb(0, wire.PartOrder)

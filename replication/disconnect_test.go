@@ -219,7 +219,9 @@ func TestForeignDisconnectsAreIgnored(t *testing.T) {
 				}
 			}
 			for _, p := range wrong {
-				_ = x.client.Receive(p)
+				if name == "checksum" || len(p) == 0 || !wire.IsState(p) { // else it is state, damaged on the way
+					_ = x.client.Receive(p)
+				}
 				_ = x.peer.Receive(p)
 			}
 			_ = x.client.Receive(up) // reflected
@@ -264,7 +266,7 @@ func TestReasonsAreCutToFit(t *testing.T) {
 			x = connectedWire(t, testSchema(), WithMTU(mtu))
 			x.client.Disconnect(Reason{ReasonGame, text})
 			for _, p := range x.up {
-				require.LessOrEqual(t, len(p), 219)
+				require.LessOrEqual(t, len(p), 215)
 			}
 			x.answer(x.up...)
 			require.LessOrEqual(t, len(requireDisconnected(t, x.peer.Err()).Reason.Text), wire.MaxReasonText)

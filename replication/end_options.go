@@ -9,7 +9,7 @@ import (
 
 // WithMTU sets the largest packet that the end sends, in bytes. The default is 1200, which passes everywhere. No packet
 // of a server is ever larger than its MTU. Of a client only messages and inputs make large packets: all others take at
-// most 219 bytes. The two ends may have different ones.
+// most 215 bytes. The two ends may have different ones.
 //
 // Panics on less than 64 or more than 65,507, which is all that UDP carries. [NewClient] panics on less than 256.
 func WithMTU(bytes int) Option {
@@ -39,7 +39,7 @@ const (
 // Whatever its timeout is, a server sends less and less to a peer that acknowledges nothing. Its patience is 1.5 times
 // the time that an acknowledgement may take, which is the round trip and four times its deviation; it is 32 to 192
 // ticks, or four send intervals if these are more. After that, state is sent only when an eighth of the silence has
-// passed since the last packet. After three times the patience nothing is sent but empty packets of about 10 bytes, in
+// passed since the last packet. After three times the patience nothing is sent but empty packets of about 14 bytes, in
 // the end one per second; unreliable messages are dropped, and reliable ones wait. The first acknowledgement ends all
 // that.
 //

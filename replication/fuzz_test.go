@@ -70,7 +70,7 @@ func FuzzPacket(f *testing.F) {
 // receiveForged gives the client state packets with any bits behind the header.
 func (x *fixture) receiveForged(pad byte, body []byte) {
 	for i := range uint32(3) { // and again, to the state that it left
-		h := wire.StateHeader{Sequence: x.client.recv.NearSeq + 1, Tick: x.client.recv.NearTick + i, Long: true}
+		h := wire.StateHeader{Sequence: x.client.recv.Window.Newest + 1, Tick: x.client.recv.NearTick + i}
 		packet := make([]byte, wire.ChecksumSize+h.Size(), wire.ChecksumSize+h.Size()+len(body))
 		h.Put(packet[wire.ChecksumSize:])
 		packet[wire.ChecksumSize] |= pad & 7 << wire.PadShift

@@ -232,7 +232,7 @@ func TestBadPacketsWithoutChecksum(t *testing.T) {
 // forgeState returns a state packet of the session with a correct checksum.
 func (x *fixture) forgeState(sequence, tick uint32, write func(w *bitbuf.Writer)) []byte {
 	key := x.client.session.Down
-	h := wire.StateHeader{Sequence: sequence, Tick: tick, Long: true}
+	h := wire.StateHeader{Sequence: sequence, Tick: tick}
 	from := key.Size() + h.Size()
 	buf := make([]byte, wire.MaxMTU)
 	h.Put(buf[key.Size():])
@@ -374,7 +374,7 @@ func TestUpdatesOfLargeStatesAreBounded(t *testing.T) {
 	}
 	x.requireEqual()
 	base := x.client.recv.Replicas.At(0).Newest
-	packet := x.forgeState(x.client.recv.NearSeq+1, x.client.recv.NearTick+1, func(w *bitbuf.Writer) {
+	packet := x.forgeState(x.client.recv.Window.Newest+1, x.client.recv.NearTick+1, func(w *bitbuf.Writer) {
 		w.WriteBits(0, wire.GapOrderBits)
 		names := delta.NamesAt(delta.Tick(x.client.recv.NearTick + 1))
 		names.Write(w, delta.Baselines{A1: base})
@@ -450,7 +450,7 @@ func TestTwoRelationsInOneSetDontPanic(t *testing.T) {
 	x.world.Exchange(honest, []ecs.ID{ecs.ComponentID[tSquad](x.world)}, []ecs.ID{ecs.ComponentID[tOwner](x.world)})
 	x.rounds(3)
 	x.requireEqual()
-	packet := x.forgeState(x.client.recv.NearSeq+1, x.client.recv.NearTick+1, func(w *bitbuf.Writer) {
+	packet := x.forgeState(x.client.recv.Window.Newest+1, x.client.recv.NearTick+1, func(w *bitbuf.Writer) {
 		beginEntries(w, 0)
 		entryHead(w, 1, 0, wire.EntryFull)
 		w.WriteExpGolomb(1, wire.GenerationOrder)

@@ -3,6 +3,7 @@ package replication
 import (
 	"errors"
 
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
@@ -46,7 +47,7 @@ func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 func (p *Peer) reset() {
 	in := &p.conn.Session
 	p.sight.Begin(in.Slots)
-	p.acked.Begin(in.First, in.Compact, p.server.messages.Waits)
+	p.acked.Begin(in.First, delta.Tick(in.Interval), in.Compact, p.server.messages.Waits)
 	p.out.Begin(in.Down, in.Compact)
 	p.resetMessages()
 }
@@ -162,11 +163,11 @@ func (p *Peer) Receive(packet []byte) error {
 // receiveAck takes the body of a client's ack packet. Acks are advice: one for a packet
 // that was never sent, or too long ago, is counted and otherwise ignored.
 func (p *Peer) receiveAck(body []byte) error {
-	if wire.PacketKind(body[0]) != wire.KindAck {
+	if wire.KindOf(body) != wire.KindAck {
 		return wire.ErrUnexpected
 	}
 	a := &p.server.sessions.Ack
-	if err := a.Parse(body); err != nil {
+	if err := a.Parse(body, p.acked.Log.Next); err != nil {
 		return err
 	}
 	p.acked.Resolve(a)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// emptyBytes is the size of a packet that contains only the tick.
-const emptyBytes = wire.ChecksumSize + 1 + 2 + 2 + 1
+// emptyBytes is the size of a packet that contains only the tick, after long silence.
+const emptyBytes = wire.ChecksumSize + wire.MaxStateHeader + 1
 
 // A hush is a server of 200 moving entities with one client, whose link fails for a while.
 type hush struct {

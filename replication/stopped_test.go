@@ -14,8 +14,8 @@ import (
 // firstName returns the baselines of the first entry of a state packet, which is an update.
 func (x *fixture) firstName(packet []byte) delta.Baselines {
 	body := packet[wire.ChecksumSize:]
-	h, rest, _, ok := wire.ParseStateHeader(body, x.client.recv.NearSeq, x.client.recv.NearTick)
-	require.True(x.t, ok)
+	h, rest, _, err := x.client.recv.Window.ParseHeader(body, false)
+	require.NoError(x.t, err)
 	r := bitbuf.NewReader(rest)
 	order := uint(r.ReadBits(wire.GapOrderBits))
 	names := delta.NamesAt(delta.Tick(h.Tick))

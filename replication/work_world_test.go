@@ -177,15 +177,15 @@ func TestWorkOfAPacketIsBounded(t *testing.T) {
 	for coding, around := range map[Coding][2]int{Packed: {540, 560}, Compact: {512, 520}} {
 		for i, n := range around {
 			x, packet := hostileUpdates(t, n, coding, false)
-			h, body, pad, ok := wire.ParseStateHeader(packet[wire.ChecksumSize:], x.client.recv.NearSeq, x.client.recv.NearTick)
-			require.True(t, ok)
+			h, body, pad, err := x.client.recv.Window.ParseHeader(packet[wire.ChecksumSize:], false)
+			require.NoError(t, err)
 			if coding == Compact {
 				pad = 0 // the bits have another meaning there
 			}
 			limit := 32768 + 8*len(body) - pad
 			require.Equal(t, i == 0, 64*n <= limit, "%d fields, of %d", 64*n, limit)
 			require.Less(t, max(64*n, limit)-min(64*n, limit), 1200)
-			err := x.client.Receive(packet)
+			err = x.client.Receive(packet)
 			require.Equal(t, i, int(x.client.Stats().RefusedPackets), "%v: %d fields, of %d: %v", coding, 64*n, limit, err)
 			require.Equal(t, i == 0, x.client.recv.Replicas.At(0).Newest == delta.Tick(h.Tick))
 		}
@@ -425,7 +425,7 @@ func TestBaselinesTooOldToPredictFromAreNotMerged(t *testing.T) {
 	b := delta.Baselines{A1: m.Newest, A2: m.Newest - 1, Two: true}
 	tick := uint32(b.A1) + 40
 	require.Zero(t, delta.Ratio(delta.Tick(tick), b.A1, b.A2))
-	require.NoError(t, x.client.Receive(x.forgeState(x.client.recv.NearSeq+1, tick, func(w *bitbuf.Writer) {
+	require.NoError(t, x.client.Receive(x.forgeState(x.client.recv.Window.Newest+1, tick, func(w *bitbuf.Writer) {
 		w.WriteBits(0, wire.GapOrderBits)
 		names := delta.NamesAt(delta.Tick(tick))
 		names.Write(w, b)
@@ -453,8 +453,8 @@ func BenchmarkHostilePacket(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			x, packet := hostileUpdates(b, c.n, c.coding, c.jitter)
-			h, body, pad, ok := wire.ParseStateHeader(packet[wire.ChecksumSize:], x.client.recv.NearSeq, x.client.recv.NearTick)
-			require.True(b, ok)
+			h, body, pad, err := x.client.recv.Window.ParseHeader(packet[wire.ChecksumSize:], false)
+			require.NoError(b, err)
 			if c.coding == Compact {
 				pad &^= 1 // its model is not kept, because it would soon displace the one that is needed
 			}

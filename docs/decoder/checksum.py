@@ -25,7 +25,7 @@ def crc32c(data, key=0):
 
 def packet_key(session_key, sequence=0, tick=0):
     """The key of a packet, from which its checksum is continued: the session key, and the full sequence and tick."""
-    return (session_key ^ sequence * 0x9E3779B1 ^ tick * 0x85EBCA6B) & 0xFFFFFFFF
+    return session_key ^ (sequence * 0x9E3779B1 + tick * 0x85EBCA6B) & 0xFFFFFFFF
 
 
 def session_key(fingerprint, session, to_server):

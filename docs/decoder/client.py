@@ -54,6 +54,7 @@ class Client:
         self.max_slots = max_slots + schema.resources
         self.slots = {}
         self.seen = set()  # sequences
+        self.ticks = {}  # of packets that are to be acknowledged, by sequence
         self.models = {}  # of Compact, by sequence
         self.complete = False
 
@@ -108,18 +109,33 @@ class Client:
         return header, entries
 
     def header(self, body):
-        """The first bytes, with sequence and tick completed to the nearest ones."""
+        """The header, with sequence and tick completed, and its size."""
         if not body or body[0] & 7 not in (KIND_STATE, KIND_SETTLED_STATE):
             raise Malformed("no state packet")
-        size = 4 if body[0] >> 6 & 1 else 2
-        if len(body) < 1 + 2 * size:
+        short, implied = body[0] >> 7 == 1, body[0] >> 6 & 1 == 1
+        size = 4 if not short else 1 if self.checksums else 2
+        end = 1 + size if short and implied else 1 + 2 * size
+        if len(body) < end:
             raise Malformed("header")
         sequence = int.from_bytes(body[1 : 1 + size], "little")
-        tick = int.from_bytes(body[1 + size : 1 + 2 * size], "little")
-        if size == 2:
-            sequence = completed(sequence, self.sequence)
-            tick = completed(tick, self.tick)
-        return Header(sequence, tick, body[0] >> 7 == 1, body[0] & 7 == KIND_SETTLED_STATE), 1 + 2 * size
+        tick = int.from_bytes(body[1 + size : end], "little")
+        complete = short or implied  # bit 6 of a long header is the complete flag
+        if short:
+            sequence = (self.sequence + signed(sequence - self.sequence, 8 * size)) & 0xFFFFFFFF
+            back, reference = self.reference(sequence)
+            if implied:
+                tick = reference + back * self.interval
+            else:
+                tick = reference + (tick - reference) % (1 << 8 * size)
+        return Header(sequence, tick & 0xFFFFFFFF, complete, body[0] & 7 == KIND_SETTLED_STATE), end
+
+    def reference(self, sequence):
+        """The packet from which the tick of a short header is completed: how many before it, and its tick."""
+        for back in range(1, 128):
+            tick = self.ticks.get((sequence - back) & 0xFFFFFFFF)
+            if tick is not None:
+                return back, tick
+        raise Malformed("a short header without a reference")
 
     def check_sequence(self, sequence):
         if sequence in self.seen or not self.first and after(self.sequence, sequence) >= 1024:
@@ -187,6 +203,7 @@ class Client:
 
     def take(self, header, entries):
         self.seen.add(header.sequence)
+        self.ticks[header.sequence] = header.tick
         if self.first or after(header.sequence, self.sequence) > 0:
             self.sequence = header.sequence
         if self.first or after(header.tick, self.tick) > 0:
@@ -216,6 +233,7 @@ class Client:
     def forget(self):
         """Section 11, holding: drops states that no honest server uses any more."""
         self.seen = {s for s in self.seen if after(self.sequence, s) < 1024}
+        self.ticks = {s: self.ticks[s] for s in self.ticks if s in self.seen}
         for sequence in sorted(self.models, key=lambda s: after(self.sequence, s))[64:]:
             del self.models[sequence]
         for slot in self.slots.values():
@@ -233,8 +251,3 @@ def checked(packet, continued_from):
     if len(packet) < 4 or int.from_bytes(packet[:4], "little") != crc32c(body, continued_from):
         raise Malformed("checksum")
     return body
-
-
-def completed(low, near):
-    """A full number from its low 16 bits: the one nearest to another."""
-    return (near + signed(low - near, 16)) & 0xFFFFFFFF

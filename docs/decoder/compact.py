@@ -69,7 +69,7 @@ def read_against(r, model, kind, tick, slots, client, baselines):
     chosen = baselines.read(state, slots.listed)
     listed = slots.list[-1] if slots.list and slots.list[-1].slot == slot else None
     if listed is not None:
-        listed.span, listed.third = chosen.span, chosen.third
+        listed.back = chosen.back
     ticks = chosen.ticks(tick)
     bases = client.baselines(slot, *ticks)
     components = bases[0].set
@@ -150,7 +150,7 @@ class Slots:
         """The entry is about a listed slot."""
         self.fresh = 0
         self.slot, self.state, self.listed = listed.slot, 1 + (listed.seen & 1), listed
-        self.add(Listed(listed.slot, (2 * listed.seen + 1) & 7, listed.span, listed.third))
+        self.add(Listed(listed.slot, (2 * listed.seen + 1) & 7, listed.back))
         return True
 
     def take(self, slot):
@@ -164,7 +164,7 @@ class Slots:
         """There is no entry about a listed slot."""
         seen = (2 * listed.seen) & 7
         if seen:
-            self.add(Listed(listed.slot, seen, listed.span, listed.third))
+            self.add(Listed(listed.slot, seen, listed.back))
 
     def add(self, listed):
         if len(self.list) < self.MOST:
@@ -172,27 +172,26 @@ class Slots:
 
 
 class Baselines:
-    """Up to three baselines; span and third are the ticks from A2 and A3 to A1, 0 if there is none."""
+    """Up to four baselines; back are the ticks from A2, A3 and A4 to A1, 0 if there is none."""
 
-    def __init__(self, a1, span=0, third=0):
-        self.a1, self.span, self.third = a1, span, third
+    def __init__(self, a1, back=(0, 0, 0)):
+        self.a1, self.back = a1, back
 
     def __eq__(self, other):
-        return (self.a1, self.span, self.third) == (other.a1, other.span, other.third)
+        return (self.a1, self.back) == (other.a1, other.back)
 
     def __str__(self):
         text = "A1 = tick %d" % self.a1
-        if self.span:
-            text += ", A2 = tick %d" % ((self.a1 - self.span) & 0xFFFFFFFF)
-        if self.third:
-            text += ", A3 = tick %d" % ((self.a1 - self.third) & 0xFFFFFFFF)
+        for i, back in enumerate(self.back):
+            if back:
+                text += ", A%d = tick %d" % (i + 2, (self.a1 - back) & 0xFFFFFFFF)
         return text
 
     def ticks(self, tick):
-        """A1, A2 and A3 in a packet of a tick; None for missing ones."""
+        """A1 to A4 in a packet of a tick; None for missing ones."""
         if not 1 <= after(tick, self.a1) <= 255:
             raise Malformed("age of a baseline")
-        return [self.a1] + [(self.a1 - back) & 0xFFFFFFFF if back else None for back in (self.span, self.third)]
+        return [self.a1] + [(self.a1 - back) & 0xFFFFFFFF if back else None for back in self.back]
 
 
 class BaselineReader:
@@ -209,7 +208,7 @@ class BaselineReader:
         r, m, last = self.r, self.m, self.last[state]
         likely = last
         if state == 2:
-            likely = Baselines(self.reference, listed.span, listed.third)
+            likely = Baselines(self.reference, listed.back)
         if r.decision(m.name, state if last == likely else 3):
             return last
         if last != likely and r.decision(m.own, 0):
@@ -222,4 +221,5 @@ class BaselineReader:
             a1 = (self.reference + (v if newer else -v)) & 0xFFFFFFFF
         if not r.decision(m.two, state):
             return Baselines(a1)
-        return Baselines(a1, r.tree(5, m.span) + 1, r.tree(2, m.third))
+        span, third = r.tree(5, m.span) + 1, r.tree(4, m.third)
+        return Baselines(a1, (span, third, r.tree(4, m.fourth) if third else 0))

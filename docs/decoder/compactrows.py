@@ -1,19 +1,19 @@
 """Rows in the Compact coding: section 17 of the wire format."""
 
 from bits import Malformed, length, signed, unzigzag
-from prediction import Prediction, distance, extrapolate, from_codes, in_chart, limit, ratio, scaled, to_chart
+from prediction import Prediction, distance, extrapolate, fine_chart, from_codes, in_chart, limit, ratio, scaled
 from entries import row_work
 from rows import read_splice
 
 
 class RowReader:
-    """Reads the rows of an entity, against up to three baselines."""
+    """Reads the rows of an entity, against up to four baselines."""
 
-    def __init__(self, r, model, schema, state, tick=0, ticks=(None, None, None), bases=(None, None, None)):
+    def __init__(self, r, model, schema, state, tick=0, ticks=(None,) * 4, bases=(None,) * 4):
         self.r, self.model, self.schema = r, model, schema
         self.carried = state == 2
         self.bases = [base.rows if base else {} for base in bases]
-        self.t, self.t3 = (None if at is None else ratio(tick, ticks[0], at) for at in ticks[1:])
+        self.t, self.t3, self.t4 = (None if at is None else ratio(tick, ticks[0], at) for at in ticks[1:])
         self.change, self.largest = 0, 0
 
     def read(self, components):
@@ -47,7 +47,7 @@ class RowReader:
             elif field.kind == "bytes":
                 code = self.read_bytes(field, r.bits(field.width))
             else:
-                full = self.model.fulls[field.number % 16]
+                full = self.model.fulls[field.number % 64]
                 if r.decision(full.decision, 0):
                     code = full.code
                 else:
@@ -59,7 +59,7 @@ class RowReader:
 
     def plain(self, field):
         """The decisions c[] of a field that is not a number."""
-        return self.model.plains[field.among % 12]
+        return self.model.plains[field.among % 48]
 
     def read_reference(self, field):
         c = self.plain(field)
@@ -75,10 +75,12 @@ class RowReader:
     # ---- with a first baseline row
 
     def read_with(self, c, component, row1):
-        r, decisions = self.r, self.model.rows[c % 8]
-        row2, row3 = self.bases[1].get(c), self.bases[2].get(c)
+        r, decisions = self.r, self.model.rows[c % 32]
+        row2, row3, row4 = (base.get(c) for base in self.bases[1:])
+        if self.t is None:
+            row2 = None
         prediction = None
-        if row2 is not None and self.t is not None:
+        if row2 is not None:
             prediction = Prediction(component, row1, row2, self.t)
         moving = prediction is not None and prediction.moving
         s = self.change + 3 * self.carried
@@ -88,7 +90,7 @@ class RowReader:
                 row, meaning = prediction.row, "the prediction"
             elif r.decision(decisions.stopped, s):
                 row, meaning = row1, "the first baseline"
-        elif r.decision(decisions.same, s):
+        elif r.decision(decisions.same, s + 6 * (row2 is not None and row2 != row1)):
             row, meaning = row1, "the first baseline"
         r.note(component.name, meaning)
         if row is not None:
@@ -97,12 +99,9 @@ class RowReader:
         self.change = 2
         if row2 is None or self.t3 is None:
             row3 = None
-        return Residuals(self, component, row1, row2, row3, prediction if moving else None).read()
-
-
-def apart(c1, c2):
-    """|c1 - c2| as m has it: not round circles, but in 64 bits."""
-    return abs(signed(c1 - c2, 64))
+        if row3 is None or self.t4 is None:
+            row4 = None
+        return Residuals(self, component, (row1, row2, row3, row4), prediction if moving else None, decisions).read()
 
 
 def motion(component, row1, row2):
@@ -122,11 +121,12 @@ def motion(component, row1, row2):
 class Residuals:
     """Residuals of a row, field by field."""
 
-    def __init__(self, rows, component, row1, row2, row3, prediction):
+    def __init__(self, rows, component, before, prediction, decisions):
         self.rows, self.r, self.component = rows, rows.r, component
-        self.row1, self.row2, self.row3 = row1, row2, row3
+        self.row1, *self.others = before
+        self.decisions = decisions
         self.prediction, self.moving = prediction, prediction is not None
-        self.reference = prediction.row if self.moving else row1
+        self.reference = prediction.row if self.moving else self.row1
         self.first, self.same = rows.largest == 0, not self.moving
         self.last = max(i for i, f in enumerate(component.fields) if f.width)
 
@@ -154,11 +154,29 @@ class Residuals:
 
     def read_plain(self, i, field):
         c, reference, w = self.rows.plain(field), self.reference[i], field.width
+        steady, agree = self.steadily(i, w)
+        if steady != reference and self.r.decision(c, 20 + agree):
+            self.same = False
+            return steady
         if not self.differs(i, c):
             return reference
         if w == 1:
             return reference ^ 1
         return (reference + unzigzag(self.r.length_code(w, c, 1, 11) + 1)) % (1 << w)
+
+    def steadily(self, i, w):
+        """The code if a plain field goes on as between the baselines, and whether two of them agree."""
+        c1 = self.row1[i]
+        if self.others[0] is None or not 2 <= w <= 32:
+            return c1, 0
+        went = [
+            (c1 + scaled(signed(c1 - row[i], w), t)) % (1 << w)
+            for row, t in zip(self.others, (self.rows.t, self.rows.t3))
+            if row is not None
+        ]
+        if went[-1] == went[0]:
+            return went[0], len(went) - 1
+        return went[1] if went[1] != c1 else went[0], 0
 
     def read_counter(self, i, field):
         c, reference, w = self.rows.plain(field), self.reference[i], field.width
@@ -196,94 +214,112 @@ class Residuals:
     # ---- numbers
 
     def read_linear(self, i, field):
-        t, c1, c2 = self.reference[i], self.row1[i], self.row2[i] if self.moving else 0
-        near = scaled(c1 - self.row3[i], self.rows.t3) if self.moving and self.row3 else None
-        number = self.rows.model.numbers[field.among % 8]
-        return self.number(field, number, field.width, t, c1, apart(c1, c2), near, i == self.last, lambda v: v, field.max)
+        return self.read_number(i, field, lambda v: v)
 
     def read_wrap(self, i, field):
-        t, c1, c2 = self.reference[i], self.row1[i], self.row2[i] if self.moving else 0
-        way = lambda v: distance(v, 0, field.max)
-        near = scaled(way(c1 - self.row3[i]), self.rows.t3) if self.moving and self.row3 else None
-        number = self.rows.model.numbers[field.among % 8]
-        return self.number(field, number, field.width, t, c1, apart(c1, c2), near, i == self.last, way, field.max)
+        return self.read_number(i, field, lambda v: distance(v, 0, field.max))
+
+    def read_number(self, i, field, way):
+        """A linear or wrap field; way makes differences on a circle the shortest ones."""
+        aimed = self.moving and field.width <= 32
+        ahead = []
+        if aimed:
+            ticks = (self.rows.t, self.rows.t3, self.rows.t4)
+            ahead = [fine(way(self.row1[i] - row[i]), t) for row, t in zip(self.others, ticks) if row is not None]
+        start = self.row1[i] if aimed else self.reference[i]
+        return self.number(field, field.width, start, ahead, i == self.last)
 
     def read_quat(self, i, field):
-        bits, number = field.bits, self.rows.model.numbers[field.among % 8]
+        bits = field.bits
         chart = self.reference[i][0]
-        if not self.r.decision(self.rows.model.chart, 0):
+        if not self.r.decision(self.decisions.chart, 0):
             chart, self.same = self.r.bits(2), False
         self.r.note(field.path, "chart %d" % chart)
         c1 = in_chart(self.row1[i], chart, bits)
-        t, moved, near = c1, [0] * 3, [None] * 3
+        ahead = []
         if self.moving:
-            t = to_chart(self.prediction.rotations[i], chart, bits)
-            if self.reference[i][0] == chart:
-                t = self.reference[i][1:]
-            q1, q2 = from_codes(self.row1[i], bits), from_codes(self.row2[i], bits)
-            moved = [abs(a - b) for a, b in zip(to_chart(q1, chart, bits), to_chart(q2, chart, bits))]
-            if self.row3:
-                near = [0] * 3
-                if self.row3[i] != self.row1[i]:
-                    far = extrapolate(from_codes(self.row3[i], bits), q1, self.rows.t3, bits)
-                    near = [a - b for a, b in zip(to_chart(far, chart, bits), c1)]
+            q1 = from_codes(self.row1[i], bits)
+            for row, t in zip(self.others[:2], (self.rows.t, self.rows.t3)):
+                if row is None:
+                    continue
+                to = [0] * 3
+                if row[i] != self.row1[i]:
+                    rotation = extrapolate(from_codes(row[i], bits), q1, t, bits)
+                    to = [a - 256 * c for a, c in zip(fine_chart(rotation, chart, bits), c1)]
+                ahead.append(to)
         code = [chart]
         for k in range(3):
             last = i == self.last and k == 2
-            code.append(self.number(field, number, bits, t[k], c1[k], moved[k], near[k], last, lambda v: v, field.max))
+            code.append(self.number(field, bits, c1[k], [to[k] for to in ahead], last))
         return tuple(code)
 
-    def number(self, field, number, w, t, c1, moved, near, last, way, most):
-        """A number: the aim, how far the code is from it, and what is learnt of that.
-
-        way makes differences on a circle the shortest ones.
-        """
-        r, wide = self.r, w > 40
-        m = length(moved) if self.moving else 0
-        aim, ahead, more = t, 0, 0
-        learns = self.moving and not wide
-        if learns:
-            ahead = way(t - c1)
-            i = min(length(abs(ahead)), 11)
-            aim = c1 + scaled(ahead, number.reach[i])
-            if near is not None:
-                more = near - ahead
-            j = min(length(abs(more)), 11)
-            aim += scaled(more, number.turn[j])
-            aim = aim % (most + 1) if field.kind == "wrap" else limit(aim, most)
-        if not self.moving:
-            context = 0 if self.first else 1
-        elif self.first:
-            context = 2 + min(m // 3, 3)
+    def number(self, field, w, start, ahead, last):
+        """A number: the aim, how far the code is from it, and what is learnt of that."""
+        r, number, most = self.r, self.rows.model.numbers[field.among % 32], field.max
+        aim = start * 256
+        parts = [ahead[0]] + [to - ahead[0] for to in ahead[1:]] if ahead else []
+        shares = [number.share[i] for i in range(len(parts))]
+        indices = [min(length(abs(part) >> 6), 13) for part in parts]
+        for part, share, i in zip(parts, shares, indices):
+            aim += scaled(part, share[i])
+        at = (aim + 128) >> 8
+        above = aim - 256 * at
+        if field.kind == "wrap":
+            at %= most + 1
         else:
-            context = 6 + min((m + self.rows.largest) // 2, 9)
+            at = limit(at, most)
+        context = self.context(parts)
+        fine = None
+        if parts and context < 5:
+            fine = number.fine[context - 2]
+        elif parts and 10 <= context < 13:
+            fine = number.fine[context - 7]
+        fraction = abs(above) * 3 // 129
+
+        def longer(n):
+            if fine and n < 2:
+                return r.decision(fine, 3 * n + fraction)
+            return r.decision(number.length[context], min(n, 11))
 
         n = 1 if last and self.same else 0
-        while n < w and r.decision(number.length[context], min(n, 11)):
+        while n < w and longer(n):
             n += 1
         v = 0
-        if n == 1:
-            v = -1 if r.bits(1) else 1
-        elif n > 1:
-            v = 2 + r.decision(number.top, min(n - 2, 11))
-            rest = r.bits(n - 1)
-            v = v << (n - 2) | rest >> 1
-            if rest & 1:
+        if n:
+            v = 1 if n == 1 else 2 + r.decision(number.top, min(n - 2, 11))
+            rest = max(n - 2, 0)
+            if parts and n <= 2:
+                negative = r.decision(number.side, 3 * (n - 1) + fraction) == (above < 0)
+            else:
+                low = r.bits(rest + 1)
+                v, negative = v << rest | low >> 1, low & 1
+            if negative:
                 v = -v
-        if v and learns:
-            if ahead:
-                learn(number.reach, i, (ahead < 0) == (v < 0), 204)
-            if more:
-                learn(number.turn, j, (more < 0) == (v < 0), 1489)
+        left = 256 * v - above
+        for part, share, i, most_step in zip(parts, shares, indices, (204, 1489, 1489)):
+            if part and left:
+                step = min((abs(left) << 16) >> (length(abs(part)) + 3), most_step)
+                step = step if (part < 0) == (left < 0) else -step
+                share[i] = limit(share[i] + step + 262144, 524288) - 262144
         self.rows.largest = max(self.rows.largest, length(abs(v)))
         self.first = False
         self.same = self.same and v == 0
         if field.kind == "quat":
-            return aim + v
+            return at + v
         if field.kind == "wrap" and most + 1 != 1 << w and (2 * v if v >= 0 else -2 * v - 1) > most:
             raise Malformed("distance on a circle")
-        return (aim + v) % (most + 1 if field.kind == "wrap" else 1 << w)
+        return (at + v) % (most + 1 if field.kind == "wrap" else 1 << w)
+
+    def context(self, parts):
+        if not self.moving:
+            return 0 if self.first else 1
+        far = length(abs(parts[0]) >> 8) if parts else 0
+        spread = length(abs(parts[1]) >> 6) if len(parts) > 1 else far
+        if self.first:
+            return 2 + min(spread, 7)
+        return 10 + min((far + spread + self.rows.largest) // 3, 13)
 
 
-def learn(entries, i, on, step):
-    entries[i] = min(entries[i] + step, 131072) if on else max(entries[i] - step, -65536)
+def fine(d, t):
+    """A distance times a ratio, in units of 1/256."""
+    return (d * t + 128) >> 8

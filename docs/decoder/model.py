@@ -1,5 +1,6 @@
 """Models, which Compact learns: section 17 of the wire format."""
 
+from collections import defaultdict
 from copy import deepcopy
 
 from rangecoder import EVEN
@@ -9,21 +10,26 @@ def decisions(n):
     return [EVEN] * n
 
 
+def plain():
+    return decisions(22)
+
+
 class Listed:
     """A slot on the list of a model."""
 
-    def __init__(self, slot, seen=1, span=0, third=0):
-        self.slot, self.seen, self.span, self.third = slot, seen, span, third
+    def __init__(self, slot, seen=1, back=(0, 0, 0)):
+        self.slot, self.seen, self.back = slot, seen, back
 
 
 class Number:
     """The decisions of an array for linear, wrap and quat fields."""
 
     def __init__(self):
-        self.length = [decisions(12) for _ in range(16)]
+        self.length = [decisions(12) for _ in range(24)]
         self.top = decisions(12)
-        self.reach = [1 << 16] * 12
-        self.turn = [1 << 16] * 12
+        self.fine = [decisions(6) for _ in range(6)]
+        self.side = decisions(6)
+        self.share = [[1 << 16] * 14, [1 << 16] * 14, [0] * 14]
 
 
 class Full:
@@ -37,7 +43,8 @@ class Row:
     """The decisions of an array for components."""
 
     def __init__(self):
-        self.same, self.predicted, self.stopped = decisions(6), decisions(24), decisions(6)
+        self.same, self.predicted, self.stopped = decisions(12), decisions(24), decisions(6)
+        self.chart = decisions(1)
 
 
 class Model:
@@ -51,14 +58,13 @@ class Model:
         # What they hold.
         self.kind = [decisions(4) for _ in range(3)]
         self.name, self.own, self.first, self.newer = (decisions(n) for n in (4, 1, 3, 1))
-        self.ticks, self.two, self.span, self.third = (decisions(n) for n in (8, 3, 32, 4))
+        self.ticks, self.two, self.span, self.third, self.fourth = (decisions(n) for n in (8, 3, 32, 16, 16))
         self.life, self.set = decisions(6), decisions(1)
-        # Rows.
-        self.chart = decisions(1)
-        self.numbers = [Number() for _ in range(8)]
-        self.plains = [decisions(20) for _ in range(12)]
-        self.fulls = [Full() for _ in range(16)]
-        self.rows = [Row() for _ in range(8)]
+        # Rows: arrays that no packet has used are not made.
+        self.numbers = defaultdict(Number)
+        self.plains = defaultdict(plain)
+        self.fulls = defaultdict(Full)
+        self.rows = defaultdict(Row)
 
     def copy(self):
         return deepcopy(self)

@@ -79,6 +79,14 @@ def to_chart(rotation, left_out, bits):
     return [limit((x // s + m + 1) >> 1, m) for i, x in enumerate(rotation) if i != left_out]
 
 
+def fine_chart(rotation, left_out, bits):
+    """to_chart in units of 1/256 codes."""
+    m, s = scale(bits)
+    if rotation[left_out] < 0:
+        rotation = [-x for x in rotation]
+    return [limit(x + m * s, 2 * m * s) * 256 // (2 * s) for i, x in enumerate(rotation) if i != left_out]
+
+
 def to_code(rotation, bits):
     """The codes of a rotation in the chart that leaves out its component of largest magnitude."""
     index = max(range(4), key=lambda i: abs(rotation[i]))  # the first of equal ones

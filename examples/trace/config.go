@@ -28,6 +28,7 @@ type config struct {
 	json    bool
 	ticks   int // 0: all
 	advice  bool
+	codes   bool
 
 	render string // file; empty: no picture
 	scene
@@ -115,6 +116,7 @@ func (c *config) flags() *flag.FlagSet {
 	set.StringVar(&c.render, "render", "",
 		"draw an SVG `file`: the path of an entity as it was, and as a client shows it")
 	c.scene.flags(set)
+	set.BoolVar(&c.codes, "codes", false, "print the quantised codes of each row as CSV, instead of a replay")
 	set.BoolVar(&c.json, "json", false, "print one JSON object instead of a table")
 	return set
 }

@@ -40,6 +40,12 @@ func command(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if cfg.render != "" {
 		return render(cfg, file, bar, stdout, stderr)
 	}
+	if cfg.codes {
+		if err := writeCodes(cfg, file, stdout); err != nil {
+			return complain(stderr, err)
+		}
+		return exitOK
+	}
 	var r report
 	if cfg.advice {
 		r, err = advise(cfg, file, bar)

@@ -152,30 +152,56 @@ func (p *bases) heldFor(b int, at, at2 delta.Tick) uint64 {
 	return ^p.acks.Lacks(at2, b)
 }
 
-// Compact. Peers with this coding have baselines of their own, since packets are never shared. A
-// nearer second baseline predicts better once the model has learnt how far motions reach, and so
-// does a third one.
+// Compact. Peers with this coding have baselines of their own, since packets are never shared. A far
+// second baseline measures a steady speed well, and the model learns from nearer ones how much that
+// has changed since.
+
+// The ages of baselines that suit Compact, in ticks before the first one.
+const (
+	nearSpan, farSpan  = 8, 11 // of the second; if the peer holds none of these, the next nearer one
+	nearThird          = 2
+	nearFourth, fourth = 4, 6
+)
 
 // addSpread adds the classes of slots that the peer holds as of tick at and at further baselines
 // that suit Compact. It returns the other slots.
 func (p *bases) addSpread(b int, m uint64, at delta.Tick) uint64 {
-	c := &p.Classes
-	for span := delta.Tick(2); span <= 4 && m != 0; span++ {
-		two := m & p.heldFor(b, at, at-span)
-		if two == 0 {
-			continue
-		}
-		m &^= two
-		for third := delta.Tick(1); third < span && third <= 3 && two != 0; third++ {
-			if three := two & p.heldFor(b, at, at-third); three != 0 {
-				two &^= three
-				b := delta.Baselines{A1: at, A2: at - span, Two: true}
-				c.AddClass(baseline.Class{Mask: three, Third: uint8(third), Baselines: b})
+	for span := delta.Tick(nearSpan); span <= farSpan && m != 0; span++ {
+		m = p.addSpan(b, m, at, span)
+	}
+	for span := delta.Tick(nearSpan - 1); span > 1 && m != 0; span-- {
+		m = p.addSpan(b, m, at, span)
+	}
+	return m
+}
+
+// addSpan adds the classes of slots that the peer holds as of tick at and the given span before it. It
+// returns the other slots.
+func (p *bases) addSpan(b int, m uint64, at, span delta.Tick) uint64 {
+	two := m & p.heldFor(b, at, at-span)
+	if two == 0 {
+		return m
+	}
+	m &^= two
+	k := baseline.Class{Baselines: delta.Baselines{A1: at, A2: at - span, Two: true}}
+	least := max((p.snap.Tick-at+delta.MaxExtrapolation-1)/delta.MaxExtrapolation, nearThird)
+	for third := least; third < span && third <= least+1 && two != 0; third++ {
+		three := two & p.heldFor(b, at, at-third)
+		two &^= three
+		k.Third = uint8(third)
+		for four := max(third+1, nearFourth); four < span && four <= fourth && three != 0; four++ {
+			if k.Mask = three & p.heldFor(b, at, at-four); k.Mask != 0 {
+				three &^= k.Mask
+				k.Fourth = uint8(four)
+				p.Classes.AddClass(k)
 			}
 		}
-		if two != 0 {
-			c.AddClass(baseline.Class{Mask: two, Baselines: delta.Baselines{A1: at, A2: at - span, Two: true}})
+		if k.Mask, k.Fourth = three, 0; three != 0 {
+			p.Classes.AddClass(k)
 		}
+	}
+	if k.Mask, k.Third = two, 0; two != 0 {
+		p.Classes.AddClass(k)
 	}
 	return m
 }

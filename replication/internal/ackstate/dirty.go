@@ -120,7 +120,7 @@ func (p *Tracker) MayRest() bool {
 // changed in this tick, and holds everything at the baselines of these packets.
 func (p *Tracker) CanRelay() bool {
 	t, of := &p.Acks, p.Newest()
-	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked || !p.Near() {
+	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked {
 		return false
 	}
 	if !p.holdsPair(of) || !p.Snap.Predicts(of) || !t.LacksNothing(of.Base) || !t.LacksNothing(of.Second) {

@@ -6,6 +6,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // MaxInFlight is how many packets to a peer may await their acknowledgement. Beyond that nothing is
@@ -25,15 +26,15 @@ const (
 // A SentPacket is a packet whose fate still matters, or an unused place for one.
 type SentPacket struct {
 	Status SentStatus
-	Shared bool   // a copy of a shared packet
-	Bytes  uint16 // of the packet; 0: congestion control ignores it
+	Shared bool            // a copy of a shared packet
+	Form   wire.HeaderForm // of a copy
+	Bytes  uint16          // of the packet; 0: congestion control ignores it
+	Part   uint16          // if it carries nothing but a part of a large state, the number of the part
 	Tick   delta.Tick
 	first  uint32 // number of its first record
 	Count  uint32 // of its records
 
-	// If the packet carries nothing but a part of a large state.
-	Part     uint32
-	PartTick delta.Tick
+	PartTick delta.Tick // the tick of the large state
 }
 
 // A SentLog remembers what the latest packets to a peer carried. Their records are in a ring that
@@ -47,13 +48,15 @@ type SentLog struct {
 	place   int                   // of the next record in the ring
 	written uint32                // number of the next record
 	kept    uint32                // how many of the records before that one the ring still has
+	steady  uint32                // sequence from which on each packet is an interval after the one before it
 
 	marks  [markedTicks / markTicks]sentMark // by tick / markTicks modulo their number
 	marked uint32                            // bits of the valid ones
 
 	// The most that was needed at once, in the ticks since the sizes were last considered.
 	ticks       uint8
-	mostPackets uint32
+	interval    uint8 // between packets, as far as the client knows
+	mostPackets uint16
 	mostRecords uint32
 }
 
@@ -76,9 +79,21 @@ const (
 	ResizeTicks = 64
 )
 
-// NewSentLog returns an empty log. Its first packet has the given sequence.
-func NewSentLog(first uint32) SentLog {
-	return SentLog{Next: first, Oldest: first}
+// NewSentLog returns an empty log. Its first packet has the given sequence. interval is the one between
+// packets that the client knows of.
+func NewSentLog(first uint32, interval delta.Tick) SentLog {
+	return SentLog{Next: first, Oldest: first, steady: first, interval: uint8(interval)}
+}
+
+// follows reports whether a tick is an interval after that of the last packet.
+func (l *SentLog) follows(tick delta.Tick) bool {
+	return tick == l.At(l.Next-1).Tick+delta.Tick(l.interval)
+}
+
+// steadySince reports whether there was one packet in each interval since the packet with the given
+// sequence, up to a next one of tick now.
+func (l *SentLog) steadySince(sequence uint32, now delta.Tick) bool {
+	return l.follows(now) && int32(sequence-l.steady) >= 0
 }
 
 // At returns the packet with the given sequence, which must be one of the last len(l.Ring).
@@ -182,6 +197,9 @@ func (l *SentLog) hasState(p *SentPacket, slot int) bool {
 
 // Commit counts the packet from Begin as sent and returns its sequence.
 func (l *SentLog) Commit() uint32 {
+	if !l.follows(l.At(l.Next).Tick) {
+		l.steady = l.Next
+	}
 	l.Next++
 	return l.Next - 1
 }
@@ -242,7 +260,7 @@ func (l *SentLog) open() (n int) {
 // may be open.
 func (l *SentLog) Trim(end uint32) {
 	if l.Oldest != l.Next {
-		l.mostPackets = max(l.mostPackets, l.Next-l.Oldest)
+		l.mostPackets = max(l.mostPackets, uint16(l.Next-l.Oldest))
 		l.mostRecords = max(l.mostRecords, l.written-l.At(l.Oldest).first)
 	}
 	for l.Oldest != end && l.At(l.Oldest).Status != SentInFlight {
@@ -257,7 +275,7 @@ func (l *SentLog) Trim(end uint32) {
 // shrink gives back what was not needed lately, but for some slack. A ring shrinks only if it is
 // far too large, so that small ups and downs cost nothing.
 func (l *SentLog) shrink() {
-	packets := max(minSentPackets, uint32(1)<<bits.Len32(l.mostPackets+l.mostPackets/8))
+	packets := max(minSentPackets, uint32(1)<<bits.Len16(l.mostPackets+l.mostPackets/8))
 	if packets < uint32(len(l.Ring)) {
 		l.resizePackets(packets)
 	}

@@ -24,7 +24,7 @@ func TestSentLogRemembers(t *testing.T) {
 	seed := replicationtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 6))
 	first, now := ^uint32(0)-3000, ^delta.Tick(0)-1000
-	l := NewSentLog(first)
+	l := NewSentLog(first, 1)
 	l.written = ^uint32(0) - 20_000
 	var twin []plainPacket
 	forgotten, grown, shrunk := 0, 0, 0
@@ -108,7 +108,7 @@ func TestSentLogRemembers(t *testing.T) {
 func TestSentLogKeepsItsSize(t *testing.T) {
 	replicationtest.SkipAllocations(t)
 	rng := rand.New(rand.NewPCG(replicationtest.Seed(t), 7))
-	l := NewSentLog(0)
+	l := NewSentLog(0, 1)
 	tick := delta.Tick(0)
 	play := func() {
 		tick++

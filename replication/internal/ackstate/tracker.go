@@ -54,11 +54,12 @@ func (p *Tracker) Init(snap *snapshot.Snapshot, shared *interest.Shared,
 }
 
 // Begin starts a session, in which the client holds nothing yet. first is the sequence of the
-// session's first packet. waits reports whether messages may have to wait for the world.
-func (p *Tracker) Begin(first uint32, compact, waits bool) {
+// session's first packet, interval the one that the welcome named. waits reports whether messages may
+// have to wait for the world.
+func (p *Tracker) Begin(first uint32, interval delta.Tick, compact, waits bool) {
 	p.Acks.reset(&p.Snap.Slots, p.Snap.Tick)
 	p.Dirty, p.Large = nil, map[int]*LargeState{}
-	p.Log, p.Followed = NewSentLog(first), first
+	p.Log, p.Followed = NewSentLog(first, interval), first
 	p.Trip, p.AnyAcked = clock.RoundTrip{}, false
 	for i := range p.Full {
 		p.Full[i] = p.Snap.Tick // not a tick of this session
@@ -124,10 +125,18 @@ func (p *Tracker) noteArrival(sent *SentPacket, sequence uint32) {
 	p.arrivals.addSent(sent, sequence, &p.Log, p.Snap.Tick)
 }
 
-// Near reports whether the peer acknowledged a packet so recently that it can complete shortened
-// sequences and ticks.
-func (p *Tracker) Near() bool {
-	return p.AnyAcked && p.Snap.Tick-p.Recent < 1<<14 && p.Log.Next-p.RecentSequence < 1<<14
+// HeaderForm returns the shortest form of the header of the next packet that the client is sure to
+// complete: from any packet that it may have acknowledged since the one that it is known to have.
+func (p *Tracker) HeaderForm() wire.HeaderForm {
+	switch {
+	case !p.Join.Complete || !p.AnyAcked || p.Log.Next-p.RecentSequence > wire.ShortReach:
+		return wire.HeaderLong
+	case p.Log.steadySince(p.RecentSequence, p.Snap.Tick):
+		return wire.HeaderImplied
+	case p.Snap.Tick-p.Recent > wire.ShortTicks:
+		return wire.HeaderLong
+	}
+	return wire.HeaderShort
 }
 
 // Patience returns after how many ticks without an acknowledgement the peer counts as silent.

@@ -11,9 +11,11 @@ import (
 
 // A Class is the slots of a block that a peer is sent against the same baselines, or in full.
 type Class struct {
-	Mask  uint64
-	Full  bool
-	Third uint8 // age of a third baseline, in ticks before A1, for the coding Compact; 0: there is none
+	Mask uint64
+	Full bool
+	// Third and Fourth are the ages of further baselines, in ticks before A1, for the coding Compact; 0:
+	// there is none.
+	Third, Fourth uint8
 	delta.Baselines
 }
 
@@ -37,7 +39,7 @@ type Classes struct {
 	Compact bool // for the coding Compact
 }
 
-// Add adds slots to the class with these baselines and no third one.
+// Add adds slots to the class with these baselines and no nearer ones.
 func (c *Classes) Add(mask uint64, base delta.Baselines) {
 	c.AddClass(Class{Mask: mask, Baselines: base})
 }
@@ -45,7 +47,7 @@ func (c *Classes) Add(mask uint64, base delta.Baselines) {
 // AddClass adds slots to the class with the same baselines, or adds a class.
 func (c *Classes) AddClass(k Class) {
 	for i := range c.List {
-		if o := &c.List[i]; o.Baselines == k.Baselines && o.Third == k.Third && !o.Full {
+		if o := &c.List[i]; o.Baselines == k.Baselines && o.Third == k.Third && o.Fourth == k.Fourth && !o.Full {
 			o.Mask |= k.Mask
 			return
 		}

@@ -140,7 +140,10 @@ func (x *Writer) putName(c *delta.Compact, chain int, name *Name) {
 	c.PutHead(&x.E, headTwo+chain, name.Span != 0)
 	if name.Span != 0 {
 		x.putTree(c, headSpan, uint(name.Span-1), delta.SpanBits)
-		x.putTree(c, headThird, uint(name.Third), thirdBits)
+		x.putTree(c, headThird, uint(name.Third), nearBits)
+		if name.Third != 0 {
+			x.putTree(c, headFourth, uint(name.Fourth), nearBits)
+		}
 	}
 }
 

@@ -33,8 +33,9 @@ const (
 	headTicks    = headNewer + 1                    // lengths of the difference to that tick
 	headTwo      = headTicks + tickLengths          // there is a second baseline: chain state
 	headSpan     = headTwo + chainStates            // tree of the age of the second baseline, from A1
-	headThird    = headSpan + spanTree              // tree of the age of the third
-	HeadSet      = headThird + thirdTree            // the component set of the last full state
+	headThird    = headSpan + spanTree              // tree of the age of the third, from A1
+	headFourth   = headThird + nearTree             // and of the fourth
+	HeadSet      = headFourth + nearTree            // the component set of the last full state
 	HeadLife     = HeadSet + 1                      // lengths of generations
 	headsInUse   = HeadLife + LifeLengths
 
@@ -43,8 +44,8 @@ const (
 	LifeLengths = 6
 	KindSteps   = int(wire.LastEntryKind) - 1 // without EntryNamed
 	spanTree    = 1 << delta.SpanBits         // decision 0 is not in use
-	thirdTree   = 1 << thirdBits
-	thirdBits   = 2
+	nearTree    = 1 << nearBits
+	nearBits    = 4
 )
 
 var _ = [delta.HeadDecisions - headsInUse]struct{}{}
@@ -68,8 +69,8 @@ const (
 
 // A Name names the baselines of an entry.
 type Name struct {
-	A1          delta.Tick
-	Span, Third delta.Tick // ages of the other baselines, from A1; 0: there is none
+	A1                  delta.Tick
+	Span, Third, Fourth delta.Tick // ages of the other baselines, from A1; 0: there is none, nor a further one
 }
 
 // A Walk is the position of a packet in the list of its model, at either end.
@@ -119,7 +120,7 @@ func (w *Walk) pass(s *State, carried bool) (chain int) {
 	if carried {
 		l.Seen |= 1
 		if chain == ChainRepeated {
-			w.own = Name{A1: w.ref, Span: delta.Tick(l.span), Third: delta.Tick(l.third)}
+			w.own = Name{w.ref, delta.Tick(l.span), delta.Tick(l.third), delta.Tick(l.fourth)}
 		}
 	}
 	s.list(l)

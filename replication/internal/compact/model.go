@@ -21,9 +21,9 @@ type State struct {
 // A ListedSlot is a slot that one of the last packets of a chain carried. Bit i of Seen is set if
 // the packet i before the last did.
 type ListedSlot struct {
-	Slot        uint32
-	Seen        uint8
-	span, third uint8 // of the baselines of its last entry
+	Slot                uint32
+	Seen                uint8
+	span, third, fourth uint8 // of the baselines of its last entry, see Name
 }
 
 const (
@@ -45,12 +45,13 @@ const (
 	staleTicks = 1
 )
 
-// CopyFrom copies another state but for its list, which becomes empty. A nil state has a new model.
-func (s *State) CopyFrom(from *State) {
+// CopyFrom copies another state but for its list, which becomes empty. A nil state has a new model of
+// the coding.
+func (s *State) CopyFrom(from *State, c *delta.Compact) {
 	if from == nil {
-		s.Model.Reset()
+		c.Reset(&s.Model)
 	} else {
-		s.Model = from.Model
+		s.Model.CopyFrom(&from.Model)
 	}
 	s.Slots = s.Slots[:0]
 }
@@ -65,7 +66,8 @@ func (s *State) list(l ListedSlot) {
 // Named records the baselines of a slot that was just listed. A full list may lack it.
 func (s *State) Named(slot int, name *Name) {
 	if n := len(s.Slots) - 1; n >= 0 && int(s.Slots[n].Slot) == slot {
-		s.Slots[n].span, s.Slots[n].third = uint8(name.Span), uint8(name.Third)
+		l := &s.Slots[n]
+		l.span, l.third, l.fourth = uint8(name.Span), uint8(name.Third), uint8(name.Fourth)
 	}
 }
 

@@ -92,7 +92,10 @@ func (x *Reader) GetName(chain int) Name {
 	}
 	if c.GetHead(d, headTwo+chain) {
 		name.Span = delta.Tick(x.getTree(headSpan, delta.SpanBits)) + 1
-		name.Third = delta.Tick(x.getTree(headThird, thirdBits))
+		name.Third = delta.Tick(x.getTree(headThird, nearBits))
+		if name.Third != 0 {
+			name.Fourth = delta.Tick(x.getTree(headFourth, nearBits))
+		}
 	}
 	return name
 }

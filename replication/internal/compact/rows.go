@@ -64,7 +64,7 @@ func (c *Coder) Gather(s *snapshot.Snapshot, slot int, name Name, entry *Entry) 
 			entry.Kind, entry.ref = wire.EntrySetChange, base
 		}
 	}
-	ratio, ratio3 := name.Ratios(s.Tick)
+	ratio, ratio3, ratio4 := name.Ratios(s.Tick)
 	oldest := name.A1
 	if ratio != 0 {
 		oldest -= name.Span
@@ -79,7 +79,7 @@ func (c *Coder) Gather(s *snapshot.Snapshot, slot int, name Name, entry *Entry) 
 		switch {
 		case !changed:
 			r.past.Base = r.Cur
-		case !name.load(&r.past, &v, ratio, ratio3):
+		case !name.load(&r.past, &v, ratio, ratio3, ratio4):
 			return false
 		case r.past.Base != nil:
 			far += layout.DeviationBits(r.Cur, r.past.Base, r.past.Base2, r.past.Ratio)
@@ -95,7 +95,7 @@ func (c *Coder) Gather(s *snapshot.Snapshot, slot int, name Name, entry *Entry) 
 
 // load sets past to the rows of the named baselines. It returns false if the history no longer has
 // one of them.
-func (n *Name) load(past *delta.Past, v *delta.Versions, ratio, ratio3 int64) (known bool) {
+func (n *Name) load(past *delta.Past, v *delta.Versions, ratio, ratio3, ratio4 int64) (known bool) {
 	if past.Base, known = Before(v, n.A1); !known || past.Base == nil || ratio == 0 {
 		return known
 	}
@@ -108,19 +108,26 @@ func (n *Name) load(past *delta.Past, v *delta.Versions, ratio, ratio3 int64) (k
 	}
 	past.Near, known = Before(v, n.A1-n.Third)
 	past.NearRatio = ratio3
+	if known && ratio4 != 0 {
+		past.Mid, known = Before(v, n.A1-n.Fourth)
+		past.MidRatio = ratio4
+	}
 	return known
 }
 
-// Ratios returns the extrapolation ratios of the second and the third baseline, for a packet of a
+// Ratios returns the extrapolation ratios of the second, third and fourth baseline, for a packet of a
 // tick; 0 for a baseline that is not there.
-func (n *Name) Ratios(now delta.Tick) (ratio, ratio3 int64) {
+func (n *Name) Ratios(now delta.Tick) (ratio, ratio3, ratio4 int64) {
 	if n.Span != 0 {
 		ratio = delta.Ratio(now, n.A1, n.A1-n.Span)
 	}
 	if ratio != 0 && n.Third != 0 {
 		ratio3 = delta.Ratio(now, n.A1, n.A1-n.Third)
 	}
-	return ratio, ratio3
+	if ratio3 != 0 && n.Fourth != 0 {
+		ratio4 = delta.Ratio(now, n.A1, n.A1-n.Fourth)
+	}
+	return ratio, ratio3, ratio4
 }
 
 // Before returns the row at an earlier tick, or nil if there was none. It returns false if the

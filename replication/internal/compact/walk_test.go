@@ -19,7 +19,7 @@ type head struct {
 // each of its slots. s becomes the state at its end.
 func encodeHeads(t *testing.T, c *delta.Compact, heads []head, from, s *State, now delta.Tick) (body []byte, chains []int) {
 	x := Writer{E: delta.NewRangeEncoder(make([]byte, 1<<16)), State: s}
-	s.CopyFrom(from)
+	s.CopyFrom(from, c)
 	s.Tick = now
 	x.Walk.Begin(from, now)
 	c.Begin(&s.Model)
@@ -37,7 +37,7 @@ func encodeHeads(t *testing.T, c *delta.Compact, heads []head, from, s *State, n
 // decodeHeads reads what encodeHeads wrote.
 func decodeHeads(t *testing.T, c *delta.Compact, body []byte, limit int, from, s *State, now delta.Tick) (heads []head, chains []int) {
 	x := Reader{Coder: c, Spare: s, D: delta.NewRangeDecoder(body)}
-	s.CopyFrom(from)
+	s.CopyFrom(from, c)
 	s.Tick = now
 	x.Walk.Begin(from, now)
 	c.Begin(&s.Model)
@@ -105,7 +105,10 @@ func randomHeads(rng *rand.Rand, limit int, now delta.Tick) (heads []head) {
 		name := Name{A1: now - 1 - delta.Tick(rng.IntN(3))}
 		if rng.IntN(3) > 0 {
 			name.Span = 1 + delta.Tick(rng.IntN(2))*delta.Tick(rng.IntN(1<<delta.SpanBits))
-			name.Third = delta.Tick(rng.IntN(2)) * delta.Tick(rng.IntN(1<<thirdBits))
+			name.Third = delta.Tick(rng.IntN(2)) * delta.Tick(rng.IntN(1<<nearBits))
+			if name.Third != 0 {
+				name.Fourth = delta.Tick(rng.IntN(2)) * delta.Tick(rng.IntN(1<<nearBits))
+			}
 		}
 		heads = append(heads, head{slot, name})
 	}

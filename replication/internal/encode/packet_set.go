@@ -135,8 +135,7 @@ func (set *PacketSet) findLacking(s *snapshot.SlotTable) {
 
 // openPacket begins a packet. It returns false if the set has reached its limit.
 func (set *PacketSet) openPacket(s *snapshot.Snapshot) bool {
-	h := wire.StateHeader{}
-	room := s.Opts.MTU - h.Size()
+	room := s.Opts.MTU - wire.MaxStateHeader
 	if !s.Opts.NoChecksum {
 		room -= wire.ChecksumSize
 	}

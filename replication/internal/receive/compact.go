@@ -35,7 +35,7 @@ func (c *compactEntries) begin(body []byte, age, sequence, limit uint32, tick de
 		}
 		c.base = from.Tick
 	}
-	c.Spare.CopyFrom(from)
+	c.Spare.CopyFrom(from, c.Coder)
 	c.Spare.Tick = tick
 	c.Walk.Begin(from, tick)
 	c.Coder.Begin(&c.Spare.Model)
@@ -94,16 +94,16 @@ func (c *compactEntries) full(e *entryHead) {
 
 func (c *compactEntries) set(ref *delta.Set) delta.Set { return c.GetSet(ref, c.components) }
 
-func (c *compactEntries) beginFull(int) { c.beginUpdate(0, 0, 0) }
+func (c *compactEntries) beginFull(int) { c.beginUpdate(0, 0, 0, 0) }
 
-func (c *compactEntries) beginUpdate(_ int, ratio, ratio3 int64) (onlyMoving bool) {
-	c.past.Ratio, c.past.NearRatio = ratio, ratio3
+func (c *compactEntries) beginUpdate(_ int, ratio, ratio3, ratio4 int64) (onlyMoving bool) {
+	c.past.Ratio, c.past.NearRatio, c.past.MidRatio = ratio, ratio3, ratio4
 	c.Coder.Entity(c.chain == compact.ChainRepeated)
 	return false
 }
 
-func (c *compactEntries) row(k int, dst, base, base2, base3 []uint32) (changed, ok bool) {
-	c.past.Base, c.past.Base2, c.past.Near = base, base2, base3
+func (c *compactEntries) row(k int, dst, base, base2, base3, base4 []uint32) (changed, ok bool) {
+	c.past.Base, c.past.Base2, c.past.Near, c.past.Mid = base, base2, base3, base4
 	changed = c.Coder.DecodeChange(&c.D, k, dst, &c.past)
 	return changed, c.D.Err() == nil
 }

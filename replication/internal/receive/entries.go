@@ -23,11 +23,11 @@ type entryReader interface {
 	// beginUpdate starts the rows of an entry with baselines. So many of them may differ from the
 	// first baseline's. The ratios are those of its ticks, as in delta.Past. If it returns true, rows of
 	// components that do not move are all those of the first baseline; row need not be called for them.
-	beginUpdate(changeable int, ratio, ratio3 int64) (onlyMoving bool)
+	beginUpdate(changeable int, ratio, ratio3, ratio4 int64) (onlyMoving bool)
 	// row reads the row of component k, which has these rows at the baselines, or nil. If the row is
 	// that of the first baseline, it returns false and leaves dst alone. It also returns whether the
 	// reader has not failed.
-	row(k int, dst, base, base2, base3 []uint32) (changed, ok bool)
+	row(k int, dst, base, base2, base3, base4 []uint32) (changed, ok bool)
 	// number reads a number that describes a part, bytes the contents.
 	number() uint64
 	bytes(dst []byte)
@@ -158,7 +158,7 @@ func (rc *Receiver) readFull(in entryReader, e *entryHead, tick delta.Tick) erro
 	for i := range layout.Coded {
 		at := &layout.Coded[i]
 		row := rc.staged.room(staged, rows, at)
-		if _, ok := in.row(at.Number, row, nil, nil, nil); !ok || !rc.staged.takeRow(at, row) {
+		if _, ok := in.row(at.Number, row, nil, nil, nil, nil); !ok || !rc.staged.takeRow(at, row) {
 			return wire.ErrMalformed
 		}
 	}
@@ -167,13 +167,13 @@ func (rc *Receiver) readFull(in entryReader, e *entryHead, tick delta.Tick) erro
 
 // baselines are the states that an update is coded against.
 type baselines struct {
-	first         *HeldState
-	second, third *HeldState // nil: nothing is predicted from it
+	first                 *HeldState
+	second, third, fourth *HeldState // nil: nothing is predicted from it
 
 	// The name of the baselines and the ratios that follow from it. Most entries of a packet have
 	// the same.
-	name          compact.Name
-	ratio, ratio3 int64
+	name                  compact.Name
+	ratio, ratio3, ratio4 int64
 }
 
 // find finds the states that an entry names in a packet of tick now, and returns false if one is
@@ -181,16 +181,20 @@ type baselines struct {
 func (b *baselines) find(held *HeldStates, name *compact.Name, now delta.Tick) bool {
 	if b.name != *name {
 		b.name = *name
-		b.ratio, b.ratio3 = name.Ratios(now)
+		b.ratio, b.ratio3, b.ratio4 = name.Ratios(now)
 	}
-	b.first, b.second, b.third = held.Find(name.A1), nil, nil
+	b.first, b.second, b.third, b.fourth = held.Find(name.A1), nil, nil, nil
 	if name.Span != 0 {
 		b.second = held.Find(name.A1 - name.Span)
 	}
 	if name.Third != 0 {
 		b.third = held.Find(name.A1 - name.Third)
 	}
-	if b.first == nil || name.Span != 0 && b.second == nil || name.Third != 0 && b.third == nil {
+	if name.Fourth != 0 {
+		b.fourth = held.Find(name.A1 - name.Fourth)
+	}
+	if b.first == nil || name.Span != 0 && b.second == nil ||
+		name.Third != 0 && b.third == nil || name.Fourth != 0 && b.fourth == nil {
 		return false
 	}
 	if b.ratio == 0 {
@@ -232,7 +236,7 @@ func (rc *Receiver) readUpdate(in entryReader, e *entryHead, b *baselines, tick 
 	if staged == nil {
 		return wire.ErrMalformed
 	}
-	onlyMoving := in.beginUpdate(changeable, b.ratio, b.ratio3)
+	onlyMoving := in.beginUpdate(changeable, b.ratio, b.ratio3, b.ratio4)
 	rows := rc.staged.words[staged.first:][:layout.words]
 	if b.alike(layout) {
 		places := layout.Coded
@@ -245,7 +249,7 @@ func (rc *Receiver) readUpdate(in entryReader, e *entryHead, b *baselines, tick 
 	for i := range layout.Coded {
 		at := &layout.Coded[i]
 		row := rc.staged.room(staged, rows, at)
-		var base2, base3 []uint32
+		var base2, base3, base4 []uint32
 		base := b.first.Row(at.Number, at.Words)
 		if b.second != nil && base != nil {
 			base2 = b.second.Row(at.Number, at.Words)
@@ -253,7 +257,10 @@ func (rc *Receiver) readUpdate(in entryReader, e *entryHead, b *baselines, tick 
 		if b.third != nil {
 			base3 = b.third.Row(at.Number, at.Words)
 		}
-		changed, ok := in.row(at.Number, row, base, base2, base3)
+		if b.fourth != nil {
+			base4 = b.fourth.Row(at.Number, at.Words)
+		}
+		changed, ok := in.row(at.Number, row, base, base2, base3, base4)
 		if !changed {
 			rc.staged.keepRow(staged, at, row, base, b.first, b.second)
 		}
@@ -267,19 +274,22 @@ func (rc *Receiver) readUpdate(in entryReader, e *entryHead, b *baselines, tick 
 // alike reports whether the baselines have their rows where a layout has them, and share none.
 func (b *baselines) alike(l *Layout) bool {
 	return len(l.Shared) == 0 && b.first.Layout == l && (b.second == nil || b.second.Layout == l) &&
-		(b.third == nil || b.third.Layout == l)
+		(b.third == nil || b.third.Layout == l) && (b.fourth == nil || b.fourth.Layout == l)
 }
 
 // readAlike reads the rows at some places of an update, if baselines are as most are: see alike. The others are those
 // of the first baseline.
 func (rc *Receiver) readAlike(in entryReader, places []Place, rows []uint32, b *baselines) error {
-	var row2, row3, words2, words3 []uint32
+	var row2, row3, row4, words2, words3, words4 []uint32
 	words1 := b.first.Words
 	if b.second != nil {
 		words2 = b.second.Words
 	}
 	if b.third != nil {
 		words3 = b.third.Words
+	}
+	if b.fourth != nil {
+		words4 = b.fourth.Words
 	}
 	copy(rows, words1)
 	for i := range places {
@@ -291,8 +301,11 @@ func (rc *Receiver) readAlike(in entryReader, places []Place, rows []uint32, b *
 		if words3 != nil {
 			row3 = words3[from:to:to]
 		}
+		if words4 != nil {
+			row4 = words4[from:to:to]
+		}
 		row := rows[from:to:to]
-		changed, ok := in.row(at.Number, row, words1[from:to:to], row2, row3)
+		changed, ok := in.row(at.Number, row, words1[from:to:to], row2, row3, row4)
 		if !changed {
 			rc.staged.work++
 		} else if ok {

@@ -89,12 +89,12 @@ func (p *packedEntries) beginFull(minBits int) {
 	p.usual = false
 }
 
-func (p *packedEntries) beginUpdate(changeable int, ratio, _ int64) (onlyMoving bool) {
+func (p *packedEntries) beginUpdate(changeable int, ratio, _, _ int64) (onlyMoving bool) {
 	p.usual, p.ratio = delta.Usual(&p.r, changeable), ratio
 	return p.usual
 }
 
-func (p *packedEntries) row(k int, dst, base, base2, _ []uint32) (changed, ok bool) {
+func (p *packedEntries) row(k int, dst, base, base2, _, _ []uint32) (changed, ok bool) {
 	changed = p.coder.DecodeChange(&p.r, k, p.usual, dst, base, base2, p.ratio)
 	return changed, p.r.Err() == nil
 }

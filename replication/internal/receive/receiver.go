@@ -24,11 +24,10 @@ type Receiver struct {
 	stats  *counters.ClientCounters
 
 	Keep      delta.Tick // for how long older states are held
-	NearSeq   uint32     // newest sequence and tick, which complete shortened ones
-	NearTick  uint32
-	AnyState  bool   // a state packet of this session was received
-	StateTick uint32 // of the newest state packet of any session
-	window    wire.ReceiveWindow
+	NearTick  uint32     // newest tick received, at first that of the welcome
+	AnyState  bool       // a state packet of this session was received
+	StateTick uint32     // of the newest state packet of any session
+	Window    wire.ReceiveWindow
 	ackedUpTo [2]uint32 // newest sequences in the last two acks
 	refreshed uint32    // pages of replicas that were refreshed so far
 	Settled   Settling
@@ -74,9 +73,9 @@ func (rc *Receiver) Begin(m *wire.Welcome) {
 		rc.Compact = compact.NewReader(rc.schema)
 	}
 	rc.Keep = 2 * delta.Tick(m.Window)
-	rc.NearSeq, rc.NearTick = m.Sequence, m.Tick
+	rc.NearTick = m.Tick
 	rc.ackedUpTo = [2]uint32{m.Sequence - 1, m.Sequence - 1}
-	rc.window = wire.NewReceiveWindow(m.Sequence)
+	rc.Window = wire.NewReceiveWindow(m.Sequence, uint32(m.Interval))
 	rc.Settled.begin(m.Sequence)
 	rc.AnyState, rc.NewAcks = false, false
 	rc.Missing = rc.Missing[:0]
@@ -95,18 +94,17 @@ func StateTaken(err error) bool {
 
 // Receive takes a state packet. body is the packet without its checksum.
 func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader, error) {
-	h, rest, pad, ok := wire.ParseStateHeader(body, rc.NearSeq, rc.NearTick)
-	if !ok {
-		return h, wire.ErrMalformed
+	h, rest, pad, err := rc.Window.ParseHeader(body, key.Off)
+	if err != nil {
+		return h, err
 	}
 	if !key.Matches(packet, h.Sequence, h.Tick) {
 		return h, wire.ErrChecksum
 	}
-	if !rc.window.Fresh(h.Sequence) {
+	if !rc.Window.Fresh(h.Sequence) {
 		return h, wire.ErrStale
 	}
-	err := rc.DecodeBody(rest, pad, &h)
-	if !StateTaken(err) {
+	if err = rc.DecodeBody(rest, pad, &h); !StateTaken(err) {
 		return h, err
 	}
 	if rc.AnyState && rc.Outdated(h.Tick) { // the packet's slots may be other entities than the client's
@@ -116,11 +114,10 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 	}
 	rc.stats.Packets++
 	rc.stats.Bytes += uint64(len(packet))
-	late := int32(h.Sequence-rc.window.Newest) <= 0
-	if rc.window.Add(h.Sequence, err == nil); err == nil {
-		rc.Settled.arrive(&rc.window, h.Sequence, delta.Tick(h.Tick), h.Settled, late)
+	late := int32(h.Sequence-rc.Window.Newest) <= 0
+	if rc.Window.Add(h.Sequence, h.Tick, err == nil); err == nil {
+		rc.Settled.arrive(&rc.Window, h.Sequence, delta.Tick(h.Tick), h.Settled, late)
 	}
-	rc.NearSeq = rc.window.Newest
 	if !rc.AnyState || int32(h.Tick-rc.NearTick) > 0 {
 		rc.NearTick, rc.StateTick = h.Tick, h.Tick
 	}
@@ -133,7 +130,7 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 func (rc *Receiver) commit(h *wire.StateHeader, base delta.Tick) error {
 	s, now := &rc.staged, delta.Tick(h.Tick)
 	if h.Settled {
-		rc.Settled.take(&rc.window, claim{sequence: h.Sequence, tick: now, base: base})
+		rc.Settled.take(&rc.Window, claim{sequence: h.Sequence, tick: now, base: base})
 	}
 	if rc.AnyState && delta.Tick(rc.NearTick).After(now) {
 		now = delta.Tick(rc.NearTick)
@@ -186,22 +183,26 @@ func (rc *Receiver) MarkDirty(slot uint32, m *Replica) {
 	rc.Dirty = append(rc.Dirty, slot)
 }
 
+// repeatedAcks is the number of packets before the last two acks that an ack repeats at least. With the
+// packets of some ticks, they fit into one word.
+const repeatedAcks = 24
+
 // WriteAcks returns a packet that acknowledges what was received since the last one, and once more
 // what was received before that. The packet is valid until the next call.
 func (rc *Receiver) WriteAcks(key wire.Key) (packet []byte) {
 	a := &rc.ack
 	a.Sequence = 0
 	a.Count = 0
-	if rc.window.Any {
-		a.Sequence = rc.window.Newest
+	if rc.Window.Any {
+		a.Sequence = rc.Window.Newest
 		// Every packet is in at least two acks, since one may be lost.
-		behind := rc.window.Newest - rc.ackedUpTo[1] + 32
+		behind := rc.Window.Newest - rc.ackedUpTo[1] + repeatedAcks
 		a.Count = int(min((behind+31)/32, wire.MaxAckWords))
 		for i := range a.Words[:a.Count] {
-			a.Words[i] = rc.window.History(rc.window.Newest - uint32(i*32))
+			a.Words[i] = rc.Window.History(rc.Window.Newest - uint32(i*32))
 		}
-		if rc.window.Newest != rc.ackedUpTo[0] {
-			rc.ackedUpTo = [2]uint32{rc.window.Newest, rc.ackedUpTo[0]}
+		if rc.Window.Newest != rc.ackedUpTo[0] {
+			rc.ackedUpTo = [2]uint32{rc.Window.Newest, rc.ackedUpTo[0]}
 		}
 	}
 	a.Lacks = copy(a.Missing[:], rc.Missing)

@@ -23,7 +23,7 @@ func (k *packetWriter) prepareCompact(slot int, of *baseline.Class) (entry compa
 	if !of.Full {
 		name := compact.Name{A1: of.A1}
 		if of.Two {
-			name.Span, name.Third = of.A1-of.A2, delta.Tick(of.Third)
+			name.Span, name.Third, name.Fourth = of.A1-of.A2, delta.Tick(of.Third), delta.Tick(of.Fourth)
 		}
 		for { // with fewer baselines each time, if the history no longer has them all
 			if c.Gather(s, slot, name, &entry) {
@@ -34,7 +34,7 @@ func (k *packetWriter) prepareCompact(slot int, of *baseline.Class) (entry compa
 				break
 			}
 			if name.Third != 0 {
-				name.Third = 0
+				name.Third, name.Fourth = 0, 0
 			} else {
 				name.Span = 0
 			}
@@ -76,10 +76,10 @@ func (k *packetWriter) startCompact(slot int, part bool) {
 	}
 	base := k.snap.Tick - 1
 	if x.Age = 0; from == nil {
-		x.State.CopyFrom(nil)
+		x.State.CopyFrom(nil, k.cache.CompactCoder().Coder)
 		x.Walk.Begin(nil, k.snap.Tick)
 	} else {
-		x.State.CopyFrom(from.State)
+		x.State.CopyFrom(from.State, k.cache.CompactCoder().Coder)
 		x.Walk.Begin(from.State, k.snap.Tick)
 		x.Age = k.header.Sequence - from.Sequence
 		base = from.State.Tick
@@ -174,10 +174,12 @@ func (k *packetWriter) tryCompact(slot int, entry *compact.Entry) bool {
 	var walk compact.Walk
 	listed := len(x.State.Slots)
 	if !safe || entry.Far {
-		e, walk, c.Mark = x.E, x.Walk, x.State.Model
+		e, walk = x.E, x.Walk
+		c.Mark.CopyFrom(&x.State.Model)
 	}
 	undo := func() {
-		x.E, x.Walk, x.State.Model = e, walk, c.Mark
+		x.E, x.Walk = e, walk
+		x.State.Model.CopyFrom(&c.Mark)
 		x.State.Slots = x.State.Slots[:listed]
 		c.Coder.Costs = c.Coder.Costs[:0]
 	}

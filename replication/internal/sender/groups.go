@@ -123,7 +123,7 @@ func (p *groupSender) gatherUngrouped(b int, d uint64) bool {
 func (p *groupSender) sendUnits(of bitset.Set, from, to int) bool {
 	u, s := &p.states.worker.batch, &p.snap.Slots
 	u.begin(s.Len())
-	u.room = 8*(p.opts.MTU-p.packet.out.headSize(true)) - wire.GapOrderBits
+	u.room = 8*(p.opts.MTU-p.packet.out.headSize(wire.HeaderLong)) - wire.GapOrderBits
 	if p.packet.heads == 0 {
 		p.packet.heads = firstHead
 	}

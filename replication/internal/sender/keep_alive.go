@@ -15,8 +15,6 @@ const (
 	CompleteTicks = 8
 	// MaxCompletes bounds the number of such packets: they may get lost, and so may their acks.
 	MaxCompletes = 8
-	// longHeader is the size of the longest header of a state packet.
-	longHeader = 1 + 4 + 4
 )
 
 // KeepAlive decides when a peer is sent an empty packet.
@@ -26,7 +24,7 @@ type KeepAlive struct {
 	Complete        bool   // a packet with the complete flag was sent
 	in              uint32 // the sequence of the first such packet
 	sentUnconfirmed uint8  // empty packets while it was not known that the client has received the flag
-	buf             [wire.ChecksumSize + longHeader + 1]byte
+	buf             [wire.ChecksumSize + wire.MaxStateHeader + 1]byte
 }
 
 // keep ends a tick of a connected peer.

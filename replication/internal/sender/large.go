@@ -45,7 +45,7 @@ func (p *stateSender) sendParts(slot int) error {
 		if err := k.putPart(slot, l, i); err != nil {
 			return err
 		}
-		k.sent.Part, k.sent.PartTick = uint32(i), l.Tick
+		k.sent.Part, k.sent.PartTick = uint16(i), l.Tick
 		l.Parts[i] = ackstate.PartInFlight
 		k.finish()
 		p.stats.Parts++

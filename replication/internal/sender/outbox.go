@@ -28,8 +28,8 @@ type outbox struct {
 func (o *outbox) setKey(key wire.Key) { o.key, o.failed = key, o.failed[:0] }
 
 // headSize returns the size of everything before the body of a state packet.
-func (o *outbox) headSize(long bool) int {
-	h := wire.StateHeader{Long: long}
+func (o *outbox) headSize(form wire.HeaderForm) int {
+	h := wire.StateHeader{Form: form, Wide: o.key.Off}
 	return o.key.Size() + h.Size()
 }
 
@@ -49,10 +49,11 @@ func (o *outbox) putHeader(packet []byte, h wire.StateHeader, n int) {
 // copyOf returns a shared packet with a header of the peer's. It is valid until the next packet is
 // begun.
 func (o *outbox) copyOf(from *encode.SharedPacket, sequence uint32) []byte {
-	size := o.headSize(false)
+	form := o.acked.Log.At(sequence).Form
+	size := o.headSize(form)
 	packet := o.buf[:size+copy(o.buf[size:], from.Body)]
 	h := wire.StateHeader{
-		Sequence: sequence, Tick: uint32(o.snap.Tick),
+		Sequence: sequence, Tick: uint32(o.snap.Tick), Form: form, Wide: o.key.Off,
 		Complete: o.acked.Join.Complete, Settled: o.acked.Certify(sequence, o.acked.Base()),
 	}
 	if o.key.Off || from.Copies == 1 {

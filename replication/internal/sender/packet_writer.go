@@ -67,7 +67,7 @@ func gapOrder(gaps, entries int) uint {
 func (k *packetWriter) start() {
 	front := k.acked.Front()
 	k.header = k.nextHeader(front.A1)
-	k.body = k.out.headSize(k.header.Long)
+	k.body = k.out.key.Size() + k.header.Size()
 	k.w.Reset(k.out.buf[k.body:])
 	k.w.WriteBits(uint64(k.Order), wire.GapOrderBits)
 	k.Context = wire.Context{Names: delta.NamesAt(k.snap.Tick)}
@@ -79,8 +79,8 @@ func (k *packetWriter) start() {
 // nextHeader returns the header of the next packet, which has the given base tick.
 func (k *packetWriter) nextHeader(base delta.Tick) wire.StateHeader {
 	return wire.StateHeader{
-		Sequence: k.acked.Log.Next, Tick: uint32(k.snap.Tick),
-		Long: !k.acked.Near(), Complete: k.acked.Join.Complete, Settled: k.acked.Certify(k.acked.Log.Next, base),
+		Sequence: k.acked.Log.Next, Tick: uint32(k.snap.Tick), Form: k.acked.HeaderForm(), Wide: k.out.key.Off,
+		Complete: k.acked.Join.Complete, Settled: k.acked.Certify(k.acked.Log.Next, base),
 	}
 }
 

@@ -115,9 +115,9 @@ func (k *packetWriter) relay(set *encode.PacketSet, from *encode.SharedPacket) {
 	from.Copies++
 	k.stats.Updates += uint64(from.Entries)
 	sent := k.acked.Log.Begin(k.snap.Tick)
-	sent.Shared = true
+	sent.Shared, sent.Form = true, k.acked.HeaderForm()
 	k.acked.Log.AddAll(sent, set.Records[from.First:from.End])
-	k.commit(k.out.headSize(false)+len(from.Body), from.Bits)
+	k.commit(k.out.headSize(sent.Form)+len(from.Body), from.Bits)
 }
 
 // putReady appends a slot's entry from a packet set to the open packet, if it is sure to fit.

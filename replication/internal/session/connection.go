@@ -106,7 +106,7 @@ func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32, interva
 		return Incoming{Use: use}, nil
 	}
 	for i := range c.pending {
-		if body := c.pending[i].openFirstAck(packet); body != nil && c.sessions.Ack.Parse(body) == nil {
+		if body := c.pending[i].openFirstAck(packet); body != nil && c.sessions.Ack.Parse(body, next) == nil {
 			c.Enforce(i)
 			return Incoming{UseAck, true, body}, nil
 		}
@@ -173,12 +173,13 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32, inte
 			return err
 		}
 		offered = c.offer(&h, next)
+		offered.Interval = uint8(interval)
 	}
 	m := wire.Welcome{
 		Version: wire.ProtocolVersion, NoChecksum: c.opts.NoChecksum, Compact: offered.Compact,
 		Window: uint8(c.opts.Window),
 		Nonce:  h.Nonce, Session: offered.ID, Tick: uint32(now), Sequence: offered.First, Instance: s.Instance,
-		TickRate: uint16(c.opts.TickRate), Interval: uint8(interval),
+		TickRate: uint16(c.opts.TickRate), Interval: offered.Interval,
 	}
 	c.answerHello(m.Append(s.answer[:wire.ChecksumSize]))
 	return nil

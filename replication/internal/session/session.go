@@ -8,6 +8,7 @@ type session struct {
 	nonce    uint64
 	open     bool
 	Compact  bool     // the coding is Compact
+	Interval uint8    // between state packets, in its welcome
 	First    uint32   // sequence of its first state packet
 	Slots    uint32   // number of slots that the client has, 0 if it is not known
 	JoinData []byte   // of the hello
@@ -29,7 +30,7 @@ func (s *session) openFirstAck(packet []byte) []byte {
 	key := s.Up
 	key.Off = false
 	body := key.Body(packet)
-	if s.open && body != nil && key.Matches(packet, 0, 0) && wire.PacketKind(body[0]) == wire.KindAck {
+	if s.open && body != nil && key.Matches(packet, 0, 0) && wire.KindOf(body) == wire.KindAck {
 		return body
 	}
 	return nil

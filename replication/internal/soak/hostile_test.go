@@ -19,7 +19,7 @@ import (
 type hostile struct {
 	g           *chance
 	fingerprint uint64
-	genuine     [][]byte // bodies of an honest server's packets, in their order
+	genuine     [][]byte // bodies of an honest server's packets, in their order, with long headers
 	next        int      // index of the next one
 
 	nonce, session uint64
@@ -31,8 +31,10 @@ type hostile struct {
 
 // Bits of the first byte of state and message packets, and of the flags of a welcome.
 const (
-	longBit      = 1 << 6
-	completeBit  = 1 << 7
+	longBit      = 1 << 6 // of messages
+	shortBit     = 1 << 7 // of state
+	impliedBit   = 1 << 6 // of state with shortBit
+	completeBit  = 1 << 6 // of other state
 	flagCompact  = 1 << 1
 	handshakeKey = 0x61726368
 )
@@ -156,26 +158,53 @@ func (x *hostile) again() []byte {
 		x.next++
 		as = func(body []byte, _ int) []byte { return body }
 	}
-	head := 5
-	if body[0]&longBit != 0 {
-		head = 9
-	}
 	switch body[0] & 7 {
 	case kindState:
-		tick := uint32(int16(tickOf(body) - tickOf(x.genuine[0])))
-		return x.state(body[0], x.began+tick, as(append([]byte(nil), body[head:]...), 1), honest)
+		tick := tickOf(body) - tickOf(x.genuine[0])
+		return x.state(body[0], x.began+tick, as(append([]byte(nil), body[9:]...), 1), honest)
 	case kindMessages:
-		return x.messagePacket(as(append([]byte(nil), body[1+(head-1)/2:]...), 1))
+		head := 3
+		if body[0]&longBit != 0 {
+			head = 5
+		}
+		return x.messagePacket(as(append([]byte(nil), body[head:]...), 1))
 	}
 	return withChecksum(x.checksumKey(), as(append([]byte(nil), body...), 1))
 }
 
-// tickOf returns the low bits of the tick of a state packet.
-func tickOf(body []byte) uint16 {
-	if body[0]&longBit != 0 {
-		return binary.LittleEndian.Uint16(body[5:])
+// tickOf returns the tick of a state packet with a long header.
+func tickOf(body []byte) uint32 { return binary.LittleEndian.Uint32(body[5:]) }
+
+// A completer makes the headers of state packets long. It gets all packets, in their order.
+type completer struct {
+	interval, sequence, tick uint32
+}
+
+func (x *completer) long(body []byte, wide bool) []byte {
+	if body[0]&shortBit == 0 {
+		x.sequence, x.tick = binary.LittleEndian.Uint32(body[1:]), tickOf(body)
+		return body
 	}
-	return binary.LittleEndian.Uint16(body[3:])
+	first, implied, size := body[0]&(1<<6-1)|completeBit, body[0]&impliedBit != 0, uint(1)
+	if wide {
+		size = 2
+	}
+	body = body[1:]
+	steps := func(last uint32) (steps uint32) { // from the last number to the one that comes next in the body
+		for i := range size {
+			steps |= uint32(body[i]) << (8 * i)
+		}
+		body = body[size:]
+		return (steps - last) & (1<<(8*size) - 1)
+	}
+	n := steps(x.sequence)
+	if x.sequence += n; implied {
+		x.tick += n * x.interval
+	} else {
+		x.tick += steps(x.tick)
+	}
+	long := binary.LittleEndian.AppendUint32([]byte{first}, x.sequence)
+	return append(binary.LittleEndian.AppendUint32(long, x.tick), body...)
 }
 
 // state returns a state packet with a long header.
@@ -187,7 +216,7 @@ func (x *hostile) state(first byte, tick uint32, rest []byte, honest bool) []byt
 	if !honest && g.one(10) {
 		sequence, tick = sequence-uint32(g.IntN(40)), tick+pick(g, 100, 1<<31, g.Uint32())
 	}
-	body := []byte{first&^completeBit | kindState | longBit}
+	body := []byte{first&(1<<6-1) | kindState}
 	if g.one(20) {
 		body[0] |= completeBit
 	}
@@ -196,7 +225,7 @@ func (x *hostile) state(first byte, tick uint32, rest []byte, honest bool) []byt
 	}
 	body = binary.LittleEndian.AppendUint32(body, sequence)
 	body = binary.LittleEndian.AppendUint32(body, tick)
-	return withChecksum(x.checksumKey()^sequence*0x9E3779B1^tick*0x85EBCA6B, append(body, rest...))
+	return withChecksum(x.checksumKey()^(sequence*0x9E3779B1+tick*0x85EBCA6B), append(body, rest...))
 }
 
 // messagePacket returns a packet of messages with a long time.
@@ -258,16 +287,22 @@ func honest(t *testing.T, seed uint64) (*episode, [][]byte) {
 	c := ep.hosts[0].conns[0]
 	ep.hosts[0].conns, ep.conns = ep.hosts[0].conns[:1], ep.conns[:1]
 	var bodies [][]byte
+	var all completer
 	c.spoil = false
 	c.link.SetConfig(netsim.Config{})
 	c.tap = func(packet []byte) {
+		if len(packet) == 4+39 && packet[4] == kindWelcome {
+			all.interval = uint32(packet[len(packet)-1])
+			return
+		}
 		if ep.hosts[0].checksums {
 			packet = packet[4:]
 		}
-		if len(packet) < 9 {
-			return
+		kind := packet[0] & 7
+		if kind == kindState || kind == kindInputs { // or settled state
+			packet = all.long(packet, !ep.hosts[0].checksums)
 		}
-		if kind := packet[0] & 7; kind == kindState || len(bodies) > 0 && kind > kindState {
+		if kind == kindState || len(bodies) > 0 && kind > kindState && len(packet) >= 9 {
 			bodies = append(bodies, append([]byte(nil), packet...))
 		}
 	}

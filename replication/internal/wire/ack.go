@@ -7,14 +7,21 @@ import (
 
 // An ack packet acknowledges state packets. Behind the checksum:
 //
-//	kind 8 | sequence 32 | words 6 | words x 32 bits | missing 6 | missing x (slot 32, low bits of the tick 8)
+//	kind 3, words 5 | sequence 16 | words x 32 | missing x (slot 32, low bits of the tick 8)
 //
-// Bit i of the words is for the packet i before the sequence. A missing entry names a
-// baseline that the client should have but doesn't. Duplicates and late packets do no harm.
+// There are 0 to 30 words, or 32, for which the number is 31. Bit i of the words is for the packet i before
+// the sequence, which has the low bits of the newest one that the client received; without words there is
+// no sequence. The server completes it to the newest one that it has sent: far fewer than 2^16 packets may
+// be in flight. A missing entry names a baseline that the client should have but doesn't. Duplicates and
+// late packets do no harm.
 
 const (
-	MaxAckWords = WindowSize / 32
-	MaxMissing  = 16
+	MaxAckWords  = WindowSize / 32
+	wordsBits    = 5
+	mostWords    = 1<<wordsBits - 1 // stands for all
+	sequenceBits = 16
+	MaxMissing   = 16
+	missingBits  = 32 + delta.NameBits
 )
 
 // MissingBaseline is the baseline that an update of a slot needed.
@@ -34,32 +41,40 @@ type Ack struct {
 
 // Write appends the ack behind the checksum.
 func (a *Ack) Write(w *bitbuf.Writer) {
-	w.WriteBits(uint64(KindAck), 8)
-	w.WriteBits(uint64(a.Sequence), 32)
-	w.WriteBits(uint64(a.Count), 6)
+	if a.Count == mostWords {
+		a.Words[a.Count] = 0
+		a.Count = MaxAckWords
+	}
+	w.WriteBits(uint64(KindAck), kindBits)
+	w.WriteBits(uint64(min(a.Count, mostWords)), wordsBits)
+	if a.Count > 0 {
+		w.WriteBits(uint64(uint16(a.Sequence)), sequenceBits)
+	}
 	for _, x := range a.Words[:a.Count] {
 		w.WriteBits(uint64(x), 32)
 	}
-	w.WriteBits(uint64(a.Lacks), 6)
 	for _, m := range a.Missing[:a.Lacks] {
 		w.WriteBits(uint64(m.Slot), 32)
 		w.WriteBits(uint64(m.Low), delta.NameBits)
 	}
 }
 
-// Parse reads the body of an ack packet.
-func (a *Ack) Parse(body []byte) error {
+// Parse reads the body of an ack packet. next is the sequence of the next packet to the client.
+func (a *Ack) Parse(body []byte, next uint32) error {
 	r := bitbuf.NewReader(body)
-	r.ReadBits(8)
-	a.Sequence = uint32(r.ReadBits(32))
-	a.Count = int(r.ReadBits(6))
-	if a.Count > MaxAckWords {
-		return ErrMalformed
+	r.ReadBits(kindBits)
+	a.Count, a.Sequence = int(r.ReadBits(wordsBits)), 0
+	if a.Count == mostWords {
+		a.Count = MaxAckWords
+	}
+	if a.Count > 0 {
+		low := uint16(r.ReadBits(sequenceBits))
+		a.Sequence = next - 1 - uint32(uint16(next-1)-low)
 	}
 	for i := range a.Words[:a.Count] {
 		a.Words[i] = uint32(r.ReadBits(32))
 	}
-	a.Lacks = int(r.ReadBits(6))
+	a.Lacks = r.Remaining() / missingBits
 	if a.Lacks > MaxMissing {
 		return ErrMalformed
 	}
@@ -67,7 +82,7 @@ func (a *Ack) Parse(body []byte) error {
 		a.Missing[i].Slot = uint32(r.ReadBits(32))
 		a.Missing[i].Low = uint32(r.ReadBits(delta.NameBits))
 	}
-	if r.Finish() != nil {
+	if r.Err() != nil || r.Remaining() > 0 {
 		return ErrMalformed
 	}
 	return nil

@@ -7,6 +7,12 @@ import (
 	"hash/crc32"
 )
 
+// The factors by which sequence and tick change the key of a packet.
+const (
+	sequenceFactor = 0x9e3779b1
+	tickFactor     = 0x85ebca6b
+)
+
 // Castagnoli is the table of the polynomial of checksums.
 var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -53,10 +59,12 @@ func (s Key) Size() int {
 	return ChecksumSize
 }
 
-// Sum returns the checksum of the body, and of the full sequence and tick, of which the
-// packet has only the low bits: if they are completed wrongly, the checksum does not match.
+// Sum returns the checksum of the body, and of the full sequence and tick, of which the packet may have
+// only the low bits. If they are completed wrongly, the checksum never matches, as long as neither is off
+// by more than 31,000: no smaller change of both has no effect on the key, and another key gives
+// the same body another checksum.
 func (s Key) Sum(body []byte, sequence, tick uint32) uint32 {
-	key := s.Key ^ sequence*0x9e3779b1 ^ tick*0x85ebca6b
+	key := s.Key ^ (sequence*sequenceFactor + tick*tickFactor)
 	return crc32.Update(key, Castagnoli, body)
 }
 
@@ -79,7 +87,7 @@ func (s Key) Signed(packet []byte) bool {
 	if !s.Off || len(packet) <= ChecksumSize {
 		return false
 	}
-	if kind := PacketKind(packet[ChecksumSize]); kind != KindAck && kind != KindHashes && kind != KindDisconnect {
+	if kind := KindOf(packet[ChecksumSize:]); kind != KindAck && kind != KindHashes && kind != KindDisconnect {
 		return false
 	}
 	s.Off = false

@@ -36,8 +36,8 @@ const (
 	PadShift     = kindBits      // 3 bits: unused bits of the packet's last byte
 	epochShift   = kindBits      // 3 bits, of messages and inputs: the epoch of the session
 	KeptBit      = 1 << PadShift // with Compact: the model behind the packet is kept
-	LongBit      = 1 << 6        // sequence and tick have 32 bits, not 16
-	completeBit  = 1 << 7        // everything that existed when the session began is acknowledged
+	LongBit      = 1 << 6        // of messages and inputs: the time has 32 bits, not 16
+	completeBit  = 1 << 6        // of state: everything that existed when the session began is acknowledged
 
 	// MinMTU leaves room for a welcome and for parts of a useful size.
 	MinMTU = 64

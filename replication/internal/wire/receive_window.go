@@ -6,16 +6,19 @@ const WindowSize = 1024
 // ReceiveWindow remembers which of the last [WindowSize] packets arrived, and which of
 // them are acknowledged.
 type ReceiveWindow struct {
-	Newest uint32                  // before the first packet, the sequence before it
-	Any    bool                    // a packet arrived
-	seen   [WindowSize / 64]uint64 // bit by sequence modulo WindowSize
-	acked  [WindowSize / 64]uint64
+	Newest   uint32                  // before the first packet, the sequence before it
+	Any      bool                    // a packet arrived
+	interval uint32                  // see NewReceiveWindow
+	seen     [WindowSize / 64]uint64 // bit by sequence modulo WindowSize
+	acked    [WindowSize / 64]uint64
+	ticks    [WindowSize]uint32 // of those that are acknowledged, by sequence modulo WindowSize
 }
 
 // NewReceiveWindow returns the window of a session whose first packet has the given
-// sequence. Packets before that are not of this session.
-func NewReceiveWindow(first uint32) ReceiveWindow {
-	w := ReceiveWindow{Newest: first - 1}
+// sequence. Packets before that are not of this session. interval is the one between state packets that
+// the welcome named, in ticks.
+func NewReceiveWindow(first, interval uint32) ReceiveWindow {
+	w := ReceiveWindow{Newest: first - 1, interval: interval}
 	for i := range w.seen {
 		w.seen[i] = ^uint64(0)
 	}
@@ -31,8 +34,8 @@ func (w *ReceiveWindow) Fresh(sequence uint32) bool {
 	return w.Newest-sequence < WindowSize && w.seen[sequence%WindowSize/64]>>(sequence%64)&1 == 0
 }
 
-// Add notes that a fresh packet arrived and whether to acknowledge it.
-func (w *ReceiveWindow) Add(sequence uint32, ack bool) {
+// Add notes that a fresh packet of a tick arrived and whether to acknowledge it.
+func (w *ReceiveWindow) Add(sequence, tick uint32, ack bool) {
 	w.Any = true
 	if ahead := int32(sequence - w.Newest); ahead > 0 {
 		for i := uint32(1); i <= min(uint32(ahead), WindowSize); i++ {
@@ -41,6 +44,7 @@ func (w *ReceiveWindow) Add(sequence uint32, ack bool) {
 		w.Newest = sequence
 	}
 	w.set(sequence, true, ack)
+	w.ticks[sequence%WindowSize] = tick
 }
 
 func (w *ReceiveWindow) set(sequence uint32, seen, ack bool) {
@@ -58,6 +62,17 @@ func (w *ReceiveWindow) set(sequence uint32, seen, ack bool) {
 // Acked reports whether the packet with a sequence arrived and is acknowledged, if it is one of the latest.
 func (w *ReceiveWindow) Acked(sequence uint32) bool {
 	return w.Any && w.Newest-sequence < WindowSize && w.acked[sequence%WindowSize/64]>>(sequence%64)&1 != 0
+}
+
+// reference returns the tick of the newest acknowledged packet among the [ShortReach] before a sequence,
+// and how many packets before it is, or 0 if there is none.
+func (w *ReceiveWindow) reference(sequence uint32) (back, tick uint32) {
+	for back = 1; back <= ShortReach; back++ {
+		if at := sequence - back; w.Acked(at) {
+			return back, w.ticks[at%WindowSize]
+		}
+	}
+	return 0, 0
 }
 
 // History returns 32 acknowledgement bits: bit i is for packet from-i.
