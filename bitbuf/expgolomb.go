@@ -45,7 +45,7 @@ func (r *Reader) ReadExpGolomb(k uint) uint64 {
 	if k > 63 {
 		panic(badOrder)
 	}
-	p := r.peek()
+	p := r.Peek()
 	q := uint(bits.TrailingZeros64(p))
 	if n := 2*q + k + 1; n <= 64 {
 		r.pos += uint64(n)

@@ -53,8 +53,9 @@ func (r *Reader) ReadBits(n uint) (v uint64) {
 	return v
 }
 
-// peek returns the next 64 bits, with zeros after the end.
-func (r *Reader) peek() uint64 {
+// Peek returns the next 64 bits, with zeros after the end, and stays where it is. Together with Skip it reads several
+// short codes at once.
+func (r *Reader) Peek() uint64 {
 	i, s := r.pos>>3, r.pos&7
 	if i+9 > uint64(len(r.buf)) {
 		return r.tail >> (r.pos - r.base)
@@ -149,7 +150,7 @@ func (r *Reader) Finish() error {
 	if err := r.Err(); err != nil {
 		return err
 	}
-	if r.end-r.pos >= 8 || r.peek() != 0 {
+	if r.end-r.pos >= 8 || r.Peek() != 0 {
 		return ErrTrailing
 	}
 	return nil

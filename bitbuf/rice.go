@@ -46,7 +46,7 @@ func (r *Reader) ReadRice(k uint) uint64 {
 	if k > 63 {
 		panic(badOrder)
 	}
-	p := r.peek()
+	p := r.Peek()
 	q := uint64(bits.TrailingZeros64(p))
 	if q >= RiceEscape {
 		return r.readRiceEscape(k)

@@ -27,7 +27,7 @@ func (r *Reader) ReadUnary(limit uint) uint {
 	if limit > maxUnary {
 		panic("bitbuf: ReadUnary outside its limit: pass limit <= 63")
 	}
-	n := min(uint(bits.TrailingZeros64(r.peek())), limit)
+	n := min(uint(bits.TrailingZeros64(r.Peek())), limit)
 	r.pos += uint64(n)
 	if n < limit {
 		r.pos++ // over the one

@@ -36,7 +36,7 @@ func (w *Writer) WriteUvarint(v uint64) {
 // ReadUvarint returns the next WriteUvarint value. An encoding with superfluous
 // groups or of more than 64 bits fails with ErrVarint.
 func (r *Reader) ReadUvarint() uint64 {
-	p := r.peek()
+	p := r.Peek()
 	n := uint(bits.TrailingZeros64(^p&everyMore)) + 1
 	if n > 64 {
 		return r.readLongUvarint(p)

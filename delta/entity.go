@@ -225,6 +225,10 @@ func ReadSymbols(r *bitbuf.Reader, n int) Symbols {
 	return Symbols{omitted: true, odd: int32(i)}
 }
 
+// AllUsual reports whether all symbols are the usual ones, and left out. Then rows of components
+// that do not move are those of the first baseline, and need not be decoded.
+func (s *Symbols) AllUsual() bool { return s.omitted && s.odd == math.MaxInt32 }
+
 // Forms of the symbol of a row.
 const (
 	symbolWritten = iota

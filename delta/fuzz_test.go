@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
@@ -45,6 +47,7 @@ func checkDecode(t testing.TB, data []byte, s *script) {
 	base := s.row(x.c, base2)
 	ratio := int64(s.number() % (MaxExtrapolation<<16 + 1))
 	for i, bases := range [][2][]uint32{{nil, nil}, {base, nil}, {base, base2}, {base, nil}, {base, base2}, {base, nil}, {base, base2}} {
+		x.checkDecoders(data, bases[0], bases[1], ratio)
 		r := bitbuf.NewReader(data)
 		dst := slices.Repeat([]uint32{0xdeadbeef}, x.c.Words())
 		if i > 2 {
@@ -62,6 +65,55 @@ func checkDecode(t testing.TB, data []byte, s *script) {
 			t.Fatalf("%x gave the row %v of %+v", data, dst, x.c.Fields)
 		}
 		x.check(dst, bases[0], bases[1], ratio)
+	}
+}
+
+// checkDecoders decodes any bits in the way of the component and in that of fields of all kinds.
+func (x *rowTest) checkDecoders(data []byte, base, base2 []uint32, ratio int64) {
+	if base == nil {
+		return
+	}
+	for _, symbols := range []Symbols{{}, {omitted: true, odd: 1}, {omitted: true}} {
+		r, slow, form := bitbuf.NewReader(data), bitbuf.NewReader(data), symbols
+		dst := slices.Repeat([]uint32{0xdeadbeef}, x.c.Words())
+		want := slices.Clone(dst)
+		changed := x.packed.DecodeChange(&r, 1, &symbols, dst, base, base2, ratio)
+		if x.c.width == 0 {
+			require.False(x.t, changed)
+			continue
+		}
+		wantChanged := x.packed.decodeFields(&slow, x.c, form.next(x.c), want, base, base2, ratio)
+		require.Equal(x.t, slow.Err(), r.Err())
+		if r.Err() == nil {
+			require.Equal(x.t, wantChanged, changed)
+			require.Equal(x.t, want, dst, "%x of %+v", data, x.c.Fields)
+			require.Equal(x.t, slow.Pos(), r.Pos())
+		}
+	}
+}
+
+// TestDecodersOfStepsReadWhatThoseOfFieldsRead: random layouts seldom consist of steps alone.
+func TestDecodersOfStepsReadWhatThoseOfFieldsRead(t *testing.T) {
+	for _, fields := range [][]Field{
+		{{Kind: Linear, Bits: 18}, {Kind: Linear, Bits: 18}, {Kind: Linear, Bits: 18}},
+		{{Kind: Linear, Bits: 7, Max: 100}, {Kind: Wrap, Bits: 9}},
+		{{Kind: Linear, Bits: 1}},
+		{{Kind: Wrap, Bits: 31}, {Kind: Linear, Bits: 31, Max: 1 << 30}},
+		{{Kind: Quat, Bits: 2}},
+		{{Kind: Quat, Bits: 9}},
+		{{Kind: Quat, Bits: MaxQuatBits}},
+	} {
+		x := newRowTest(t, Component{Fields: fields})
+		require.NotNil(t, x.packed.steps[1])
+		decodeRandomBytes(t, 3000, func(_ testing.TB, data []byte, s *script) {
+			base2 := s.row(x.c, nil)
+			base := s.row(x.c, base2)
+			ratio := int64(s.number() % (MaxExtrapolation<<16 + 1))
+			x.checkDecoders(data, base, nil, ratio)
+			x.checkDecoders(data, base, base2, ratio)
+			x.checkDecoders(data, base, base, ratio)
+			x.checkDecoders(data, base, base2, 0)
+		})
 	}
 }
 

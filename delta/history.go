@@ -115,20 +115,23 @@ func (h *History) Row(slot int) []uint32 {
 // began. The row is meaningful if it is [Present]; it belongs to the history and is
 // valid until any slot changes.
 func (h *History) At(slot int, t Tick) ([]uint32, Found) {
-	v, ok := h.Find(slot)
-	if !ok {
+	var v Versions
+	if !h.Find(slot, &v) {
 		return nil, Absent
 	}
 	return v.At(t)
 }
 
 // Find is Versions for any slot. It returns false if the slot has never had the component in this
-// incarnation.
-func (h *History) Find(slot int) (v Versions, ok bool) {
-	if h.knows(slot) == nil {
-		return v, false
+// incarnation. Versions are filled in place: reading a copy that was stored a moment ago in pieces of
+// another size would stall.
+func (h *History) Find(slot int, v *Versions) (ok bool) {
+	b := h.knows(slot)
+	if b == nil {
+		return false
 	}
-	return h.Versions(slot), true
+	v.block, v.slot, v.rec = b, place(slot), b.record(place(slot), h.stride)
+	return true
 }
 
 // Versions has the versions of one slot's row. They belong to the history and are valid

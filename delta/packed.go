@@ -184,24 +184,30 @@ func (p *Packed) DecodeChange(
 	r *bitbuf.Reader, c int, symbols *Symbols, dst, base, base2 []uint32, ratio int64,
 ) (changed bool) {
 	comp := &p.layout.Components[c]
-	if base == nil {
+	switch steps := p.steps[c]; {
+	case base == nil:
 		decodeAbsolute(r, comp, dst)
 		return checked(r, comp, dst)
-	}
-	if comp.width == 0 {
+	case comp.width == 0:
 		return false
+	case steps == nil:
+		return p.decodeFields(r, comp, symbols.next(comp), dst, base, base2, ratio)
+	case comp.Fields[0].Kind == Quat:
+		return decodeRotation(r, steps, comp.Fields[0].Bits, symbols.next(comp), dst, base, base2, ratio)
+	default:
+		return decodeSteps(r, steps, symbols.next(comp), dst, base, base2, ratio)
 	}
-	form := symbols.next(comp)
+}
+
+// decodeFields is DecodeChange for fields of all kinds, with a baseline and a symbol of this form.
+func (p *Packed) decodeFields(
+	r *bitbuf.Reader, comp *Component, form int, dst, base, base2 []uint32, ratio int64,
+) (changed bool) {
 	charts := form != symbolUsual
 	moves := !rests(comp, base, base2, ratio)
 	switch {
 	case !moves || !p.extrapolate(comp, base, base2, ratio):
-		var differs bool
-		if form == symbolWritten {
-			differs = r.ReadBool()
-		} else {
-			differs = changesAlone(comp, base2, ratio) == (form == symbolUsual)
-		}
+		differs := differsFrom(r, form, changesAlone(comp, base2, ratio))
 		if !differs && !moves {
 			return false
 		}

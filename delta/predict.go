@@ -85,8 +85,7 @@ func (p *predictor) extrapolate(c *Component, base, base2 []uint32, ratio int64)
 				q.next.extrapolate(&q.base, &q.base2, ratio, f.Bits)
 				l := q.next.largest()
 				p.row[w] = l
-				codes := q.next.chart(l, f.Bits)
-				copy(p.row[w+1:], codes[:])
+				q.next.chartTo((*[3]uint32)(p.row[w+1:]), l, f.Bits)
 			}
 		}
 	}

@@ -65,15 +65,19 @@ func (q *rotation) set(words []uint32, b uint) {
 
 // chart returns the three other components as codes of b bits: the smallest-three form in which
 // component largest is dropped.
-func (q *rotation) chart(largest uint32, b uint) [3]uint32 {
+func (q *rotation) chart(largest uint32, b uint) (codes [3]uint32) {
+	q.chartTo(&codes, largest, b)
+	return codes
+}
+
+// chartTo is chart, filled in place like rotations.
+func (q *rotation) chartTo(codes *[3]uint32, largest uint32, b uint) {
 	g := &quatGrids[b]
 	others := &others[largest&3]
 	sign := q[largest&3] >> 63 // -1 or 0
-	return [3]uint32{
-		g.code((q[others[0]&3] ^ sign) - sign),
-		g.code((q[others[1]&3] ^ sign) - sign),
-		g.code((q[others[2]&3] ^ sign) - sign),
-	}
+	codes[0] = g.code((q[others[0]&3] ^ sign) - sign)
+	codes[1] = g.code((q[others[1]&3] ^ sign) - sign)
+	codes[2] = g.code((q[others[2]&3] ^ sign) - sign)
 }
 
 // code returns the code nearest to x: (2c-most)*scale = x, rounded half up.

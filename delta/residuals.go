@@ -287,13 +287,20 @@ func (ref *reference) chart(f *Field, n int, largest uint32) (codes [3]uint32, m
 
 // inChart returns the codes of a rotation in the chart that drops component largest. words are its
 // codes in its own chart. If q is nil, inChart restores the rotation from them when it needs to.
-func inChart(words []uint32, q *rotation, largest uint32, b uint) [3]uint32 {
+func inChart(words []uint32, q *rotation, largest uint32, b uint) (codes [3]uint32) {
+	inChartTo(&codes, words, q, largest, b)
+	return codes
+}
+
+// inChartTo is inChart, filled in place like rotations.
+func inChartTo(codes *[3]uint32, words []uint32, q *rotation, largest uint32, b uint) {
 	if words[0] == largest { // the rotation would give the same
-		return [3]uint32(words[1:])
+		codes[0], codes[1], codes[2] = words[1], words[2], words[3]
+		return
 	}
 	if q == nil {
 		q = new(rotation)
 		q.set(words, b)
 	}
-	return q.chart(largest, b)
+	q.chartTo(codes, largest, b)
 }

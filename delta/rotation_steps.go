@@ -9,7 +9,8 @@ func rotationSteps(fields []Field) []step {
 		return nil
 	}
 	f := &fields[0]
-	s := step{width: uint8(f.Bits + 1), orders: f.Orders} // a distance that does not wrap takes a bit more
+	// A distance that does not wrap takes a bit more. Codes do not wrap either: see readSteps.
+	s := step{width: uint8(f.Bits + 1), max: int64(lowBits(f.Bits)), orders: f.Orders}
 	return []step{s, s, s}
 }
 
@@ -55,7 +56,7 @@ func (x *rotationPrediction) set(base, base2 []uint32, ratio int64, b uint) {
 	x.base2.set(base2, b)
 	x.next.extrapolate(&x.base, &x.base2, ratio, b)
 	x.chart = x.next.largest()
-	x.codes = x.next.chart(x.chart, b)
+	x.next.chartTo(&x.codes, x.chart, b)
 }
 
 // differs reports whether the prediction differs from the words of a Quat.
@@ -83,7 +84,8 @@ func (p *Packed) codeRotation(
 		return codedRow{bitString{0b011, 3}, byBaseline, 3, false}
 	}
 	chart := cur[0]
-	from := inChart(base, known, chart, b)
+	var from, from2 [3]uint32
+	inChartTo(&from, base, known, chart, b)
 	for j := range from {
 		steps[j].plain = uint32(zigzag(int64(cur[j+1]) - int64(from[j])))
 	}
@@ -94,10 +96,10 @@ func (p *Packed) codeRotation(
 		return codedRow{d, byBaseline, uint32(1 + n), alone && n == 1}
 	}
 
-	from2 := inChart(base2, &x.base2, chart, b)
-	to := x.codes
+	inChartTo(&from2, base2, &x.base2, chart, b)
+	to := &x.codes
 	if x.chart != chart {
-		to = x.next.chart(chart, b)
+		x.next.chartTo(to, chart, b)
 	}
 	for j := range from {
 		steps[j].moved = uint8(magnitude(uint64(from[j]), uint64(from2[j])))

@@ -28,6 +28,7 @@ var safeHandles = map[string]string{
 	"expectations.match":       "checks",
 	"applier.adopt":            "match checked the entity",
 	"applier.writeRows":        "applyReplica and applySubEntity checked",
+	"applier.writeRow":         "update checked",
 	"applier.spawnEntity":      "it made the entity, or match checked it",
 	"applier.changecomponents": "applyReplica, applySubEntity and detach checked",
 	"worldView.place":          "present checks",

@@ -87,7 +87,23 @@ func kernelCases() (cases []kernelCase) {
 		kernelType[schemaShip](), kernelType[textBox](), kernelType[rTarget](), kernelType[rSquad](), kernelType[rChildOf](),
 		kernelType[cvShip](With(cvTime{})), kernelType[cvPlan](As(cvToGoal, cvFromGoal)), kernelType[cvPilot](As(cvToGoal, cvFromGoal)),
 		kernelType[schemaVec](With(cvTiny{})), kernelType[[3]schemaVec](With(cvTiny{})),
+		kernelType[benchPosition](), kernelType[kernelThrees](),
 	)
+}
+
+// kernelThrees has fields that are read three at a time, and such that only seem to.
+type kernelThrees struct {
+	Way      [7]float32 `repl:"range=-50:50,step=0.25"`
+	A        float32    `repl:"range=-50:50,step=0.25"`
+	B        float32    `repl:"range=-50:50,step=0.5"`
+	C        float32    `repl:"range=-50:50,step=0.25"`
+	X        float32    `repl:"range=-50:50,step=0.25"`
+	Between  int32      `repl:"-"`
+	Y, Z     float32    `repl:"range=-50:50,step=0.25"`
+	W        float32    `repl:"range=-50:50,step=0.25"`
+	Doubles  [3]float64 `repl:"range=-50:50,step=0.25"`
+	Fine     [3]float64 `repl:"range=-1000000:1000000,step=0.0001"`
+	Fourteen [4]float32 `repl:"range=-1000:1000,step=0.01"`
 }
 
 // kernelValues makes n random values of a type. References are to one of the given entities.
@@ -277,6 +293,15 @@ func checkWrites(t *testing.T, name string, c *schema.Component, values reflect.
 		c.Write(pair.Index(0).Addr().UnsafePointer(), row)
 		slowKernels{c}.write(pair.Index(1).Addr().UnsafePointer(), row)
 		require.True(t, sameValue(pair.Index(1), pair.Index(0)), "%s: %x over %v became %v, want %v", name, row, old, pair.Index(0), pair.Index(1))
+		if c.Layout.Valid(row) {
+			require.Equal(t, c.ValidRow(row), c.ValidDecoded(row), "%s: %x", name, row)
+		}
+		if c.Simple() {
+			pair.Index(0).Set(old)
+			c.WriteRows([]schema.Written{{At: pair.Index(0).Addr().UnsafePointer(), Row: row}})
+			require.True(t, sameValue(pair.Index(1), pair.Index(0)), "%s: %x over %v became %v, want %v, with other rows",
+				name, row, old, pair.Index(0), pair.Index(1))
+		}
 	}
 }
 

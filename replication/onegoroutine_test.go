@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
@@ -25,8 +26,10 @@ func TestOneGoroutineTestsStartNone(t *testing.T) {
 	require.NoError(t, err)
 	inside, err := filepath.Glob("internal/*/*_test.go")
 	require.NoError(t, err)
+	beside, err := filepath.Glob("[pr]*/*_test.go") // playout and rewind
+	require.NoError(t, err)
 	files, claims := token.NewFileSet(), 0
-	for _, name := range append(names, inside...) {
+	for _, name := range slices.Concat(names, inside, beside) {
 		file, err := parser.ParseFile(files, name, nil, 0)
 		require.NoError(t, err)
 		for _, decl := range file.Decls {

@@ -335,6 +335,7 @@ func TestNothingAllocates(t *testing.T) {
 // TestLossOfSomePacketsOfATick: in a large world each tick takes several packets, and those that arrive must not hide
 // that others got lost.
 func TestLossOfSomePacketsOfATick(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	g := newGame(t, replicationtest.Seed(t), profileD, 20)
 	var list []ecs.Entity
 	for i := range 400 {

@@ -75,6 +75,7 @@ func (h *History) Near(v View, low, high [3]float64, fn func(e ecs.Entity)) {
 		panic("rewind: Near without coordinates: keep a component with the option Place")
 	}
 	k, slots := &h.kept[p.kept], &h.in.Snap.Slots
+	var r ackstate.Around
 	for b, alive := range slots.Alive {
 		if slots.Class(b) != k.comp.Class {
 			continue
@@ -83,7 +84,7 @@ func (h *History) Near(v View, low, high [3]float64, fn func(e ecs.Entity)) {
 			if !k.past.Has(slot) {
 				continue
 			}
-			if r := v.around(slot); (r.Before || r.After) && p.touches(&v, k, slot, &r, &low, &high) {
+			if v.around(&r, slot) && p.touches(&v, k, slot, &r, &low, &high) {
 				if e := slots.Info[slot].Entity; h.server.Owner(e) != v.peer {
 					fn(e)
 				}

@@ -61,7 +61,7 @@ func Cut[T any](h *History, fields ...string) {
 }
 
 // cutsBetween reports whether there is a discontinuity between two states of a slot.
-func cutsBetween(cuts []cut, slot int, r ackstate.Around) bool {
+func cutsBetween(cuts []cut, slot int, r *ackstate.Around) bool {
 	for i := range cuts {
 		c := &cuts[i]
 		a, before := c.past.At(slot, r.From)

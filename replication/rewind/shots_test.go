@@ -9,6 +9,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 type heldState = receive.HeldState
@@ -121,6 +122,7 @@ func between(places []float64, at float64) float32 {
 func hits(aim, x float32) bool { return math.Abs(float64(aim-x)) <= halfWidth }
 
 func TestFigures(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	for _, c := range []struct{ loss, delay float64 }{{0, 0.130}, {0.05, 0.165}, {0.2, 0.265}} {
 		var all verdicts
 		for seed := range uint64(10) {

@@ -99,6 +99,7 @@ func stampBits(t testing.TB, rate float64, parts int, loss float64) float64 {
 
 // TestStampsTakeFewBits: at most 4 bits an input at 144 frames a second, if the precision is about a millisecond.
 func TestStampsTakeFewBits(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	for _, c := range []struct {
 		rate  float64
 		parts int

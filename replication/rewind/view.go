@@ -139,28 +139,29 @@ func (v *View) shows(e ecs.Entity) bool {
 	if !ok {
 		return archeutil.Alive(s.World, e)
 	}
-	r := v.around(slot)
-	return r.Before || r.After
+	var r ackstate.Around
+	return v.around(&r, slot)
 }
 
-// around returns what the client held of a slot.
-func (v *View) around(slot int) (r ackstate.Around) {
-	r = v.acked.Around(slot, v.history.in.Snap.Slots.Info[slot].Born, v.time.Tick)
+// around stores in r what the client held of a slot, and reports whether that is anything.
+func (v *View) around(r *ackstate.Around, slot int) (some bool) {
+	v.acked.Around(r, slot, v.history.in.Snap.Slots.Info[slot].Born, v.time.Tick)
 	if r.After && r.To.After(v.newest) {
 		// It probably came later. But if it is the next one in turn, play-out is so far behind that it had come.
 		r.After = r.Before && r.To-r.From <= v.acked.Interval
 	}
-	return r
+	return r.Before || r.After
 }
 
 // value stores at p what the client showed of a component in a slot, by the rules of package playout.
 func (v *View) value(k *kept, slot int, p unsafe.Pointer) bool {
-	r := v.around(slot)
+	var r ackstate.Around
+	v.around(&r, slot)
 	first, second := v.rows(k, slot, &r)
 	switch {
 	case first == nil:
 		return false
-	case second == nil || cutsBetween(v.history.cuts, slot, r):
+	case second == nil || cutsBetween(v.history.cuts, slot, &r):
 		k.comp.Write(p, first)
 		return true
 	}
@@ -181,8 +182,8 @@ func (v *View) value(k *kept, slot int, p unsafe.Pointer) bool {
 // rows returns the rows of a component between which the client blended, the second one nil if there was only one, or
 // both nil.
 func (v *View) rows(k *kept, slot int, r *ackstate.Around) (first, second []uint32) {
-	versions, ok := k.past.Find(slot)
-	if !ok {
+	var versions delta.Versions
+	if !k.past.Find(slot, &versions) {
 		return nil, nil
 	}
 	if r.Before {
@@ -192,7 +193,7 @@ func (v *View) rows(k *kept, slot int, r *ackstate.Around) (first, second []uint
 		second = v.row(&versions, r.To)
 	}
 	for first == nil && second == nil && r.After { // the component came later than the entity
-		if *r = v.acked.Around(slot, v.history.in.Snap.Slots.Info[slot].Born, r.To); r.After && r.To.After(v.newest) {
+		if v.acked.Around(r, slot, v.history.in.Snap.Slots.Info[slot].Born, r.To); r.After && r.To.After(v.newest) {
 			return nil, nil
 		}
 		if r.After {

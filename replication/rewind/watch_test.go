@@ -13,6 +13,7 @@ import (
 // TestFishingIsRefused: a client that shifts its time by 100 ms for a shot gets no view, wherever it shifts it to; the
 // honest inputs in between keep theirs.
 func TestFishingIsRefused(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	for _, rate := range []float64{20, 30, 60} {
 		for _, loss := range []float64{0, 0.05, 0.2} {
 			g := newGame(t, replicationtest.Seed(t), rate, loss)

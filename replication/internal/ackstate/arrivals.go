@@ -61,7 +61,7 @@ func (a *arrivals) grow(blocks int) {
 	}
 }
 
-func (a *arrivals) at(tick delta.Tick) *arrivedTick { return &a.ticks[tick%delta.Tick(len(a.ticks))] }
+func (a *arrivals) at(tick delta.Tick) *arrivedTick { return &a.ticks[tick&delta.Tick(len(a.ticks)-1)] }
 
 // oldest returns the oldest of the ticks that are kept.
 func (a *arrivals) oldest() delta.Tick { return a.newest - delta.Tick(len(a.ticks)) + 1 }
@@ -149,13 +149,14 @@ type Around struct {
 }
 
 // around returns what the client is known to hold of a slot around tick t: the newest state up to t, and the
-// next one. born is when the entity got the slot.
-func (a *arrivals) around(slot int, born, t delta.Tick) (r Around) {
+// next one. born is when the entity got the slot. r is that of nothing.
+func (a *arrivals) around(r *Around, slot int, born, t delta.Tick) {
 	if slot>>6 >= a.room {
-		return r
+		return
 	}
 	if a.arrived.Has(slot) && !a.last[slot].After(t) && !a.last[slot].Before(born) {
-		return Around{Before: true, From: a.last[slot]} // at rest, or the client is starved
+		r.Before, r.From = true, a.last[slot] // at rest, or the client is starved
+		return
 	}
 	r.From, r.Before = a.before(slot, born, t)
 	b, bit := slot>>6, uint64(1)<<(slot&63)
@@ -173,7 +174,6 @@ func (a *arrivals) around(slot int, born, t delta.Tick) (r Around) {
 			break
 		}
 	}
-	return r
 }
 
 // before returns the newest tick up to t of which the client holds a state of a slot.

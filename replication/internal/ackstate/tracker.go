@@ -82,15 +82,16 @@ func (p *Tracker) End() {
 	p.Join, p.Structure, p.arrivals = Join{}, nil, nil
 }
 
-// Around returns what the client holds of a slot around tick t, as far as that is known or likely, if
+// Around stores in r what the client holds of a slot around tick t, as far as that is known or likely, if
 // arrivals are kept. born is when the slot's entity got it. If the client has acknowledged nothing after
 // t, what is in flight counts as arrived: acknowledgements get lost, and a client that shows time t
 // usually has a later state.
-func (p *Tracker) Around(slot int, born, t delta.Tick) (r Around) {
-	if p.arrivals == nil {
-		return r
+func (p *Tracker) Around(r *Around, slot int, born, t delta.Tick) {
+	// Stored in place: reading a copy that was stored a moment ago in pieces of another size would stall.
+	if *r = (Around{}); p.arrivals == nil {
+		return
 	}
-	if r = p.arrivals.around(slot, born, t); r.Before && !t.Before(p.Recent) {
+	if p.arrivals.around(r, slot, born, t); r.Before && !t.Before(p.Recent) {
 		r.expect(&p.Log, slot, t)
 	}
 	if r.Rested = r.From; r.Before && r.After && r.To-r.From > p.Interval {
@@ -98,7 +99,6 @@ func (p *Tracker) Around(slot int, born, t delta.Tick) (r Around) {
 			r.Rested = known
 		}
 	}
-	return r
 }
 
 // Certify reports whether the packet of this tick with the given sequence and base tick is settled.

@@ -38,6 +38,7 @@ type Applier struct {
 	ShownInstance uint64 // server instance of what the world shows
 	leftover      bool   // the world may show entities of a former session
 
+	pending pending
 	scratch struct{ add, remove []ecs.ID }
 }
 
@@ -47,6 +48,7 @@ func (a *Applier) Init(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *rece
 ) {
 	a.Schema, a.stats, a.recv, a.spawnWith = s, stats, recv, spawnWith
 	a.View = newWorldView(w, s, marker, recv)
+	a.pending = pending{schema: s, rows: make([][]schema.Written, len(s.Components))}
 	a.Referrers.Limit = slots
 	a.Hooks.schema, a.Hooks.recv, a.Hooks.view, a.Hooks.referrers = s, recv, &a.View, &a.Referrers
 	a.Expected.schema, a.Expected.stats, a.Expected.view = s, stats, &a.View
@@ -63,15 +65,24 @@ func (a *Applier) Show(complete bool, ticks uint32) {
 	some, foreign := a.outlived(complete)
 	a.announce(some, foreign)
 	a.takeOver(some, foreign)
-	for _, slot := range a.recv.Dirty {
-		m := a.View.Replicas.add(slot, &a.recv.Replicas)
-		m.Dirty = false
-		a.applyReplica(slot, m)
-	}
+	a.showDirty()
 	a.recv.Dirty = a.recv.Dirty[:0]
 	a.mendReferences()
 	a.notify()
 	a.View.tidyLayouts()
+}
+
+// showDirty makes the world show the newest states of all slots whose newest states it does not show.
+func (a *Applier) showDirty() {
+	defer a.pending.flush() // also if a function of the user panics: later, the values may be elsewhere
+	for _, slot := range a.recv.Dirty {
+		m := a.View.Replicas.add(slot, &a.recv.Replicas)
+		m.Dirty = false
+		if !a.update(slot, m) {
+			a.pending.flush()
+			a.applyReplica(slot, m)
+		}
+	}
 }
 
 // RemoveAll removes everything that the world shows.

@@ -52,6 +52,56 @@ func (a *Applier) applyReplica(slot uint32, m *replica) {
 	a.writeRows(slot, m, state, old)
 }
 
+// update makes the world show the newest state of an entity that has the same components as before, as most have. It
+// returns false, and has done nothing, in any other case, which is left to applyReplica.
+func (a *Applier) update(slot uint32, m *replica) bool {
+	state := m.Held.Newest()
+	if !m.Shown || m.Removed || m.Empty || state == nil || state.Tick != m.Newest || state.Layout != m.Layout ||
+		state.Generation != m.generation || len(state.Layout.Shared) > 0 || a.View.Resources.In(int(slot)) {
+		return false
+	}
+	if a.Schema.Link >= 0 && state.Layout.Set.Has(a.Schema.Link) {
+		return false
+	}
+	old := m.Held.At(m.Tick)
+	if old == nil || old.Layout != state.Layout || old.Generation != state.Generation ||
+		!archeutil.Alive(a.View.World, m.Entity) {
+		return false
+	}
+	for i := range state.Layout.Coded {
+		at := &state.Layout.Coded[i]
+		if row := state.Words[at.Offset:][:at.Words]; !sameRow(row, old.Words[at.Offset:][:at.Words]) {
+			a.writeRow(slot, m, at, row)
+		}
+	}
+	m.Tick = state.Tick
+	return true
+}
+
+// writeRow writes a row that changed, or lets it wait.
+func (a *Applier) writeRow(slot uint32, m *replica, at *receive.Place, row []uint32) {
+	k, comp := at.Number, at.Comp
+	p := a.View.World.Get(m.Entity, a.View.Components[k])
+	if p == nil {
+		if comp.Refers() {
+			a.refer(slot, m, k, p, row)
+		}
+		return // the user removed it
+	}
+	if a.Hooks.watch(k) {
+		a.Hooks.noteChange(slot, m, k, p, row, true)
+	}
+	if comp.Simple() {
+		a.pending.add(k, p, row)
+		return
+	}
+	comp.Write(p, row)
+	a.View.holdStrings(m, k, p)
+	if comp.Refers() {
+		a.refer(slot, m, k, p, row)
+	}
+}
+
 // writeRows writes the rows of a state into the entity's components. old is the state that the
 // components show, or nil if that is not known.
 func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldState) {

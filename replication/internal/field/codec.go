@@ -4,6 +4,7 @@ package field
 // are valid.
 
 import (
+	"math/bits"
 	"reflect"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -160,6 +161,17 @@ func (q *Codec) Valid(words []uint32) (ok bool) {
 // Extrapolated reports whether the codes of a value are extrapolated.
 func (q *Codec) Extrapolated() bool {
 	return q.kind == delta.Linear || q.kind == delta.Wrap || q.kind == delta.Quat
+}
+
+// HasGaps reports whether a value can be invalid although each of its codes is at most Max.
+func (q *Codec) HasGaps() bool {
+	switch q.Op {
+	case OpBool, OpRaw, OpFixed, OpFloat, OpAngle, OpEntity, OpRelation, OpIntStep, OpIntWrap, OpFlags, OpCode:
+		return false
+	case OpInt, OpUint: // an int may have 32 bits here and 64 there
+		return bits.UintSize == 32 && (q.Kind == reflect.Int || q.Kind == reflect.Uint)
+	}
+	return true
 }
 
 // AppendLayout appends the fields that the delta coder makes of a value.

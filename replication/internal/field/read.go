@@ -201,6 +201,37 @@ func readFixed[T float32 | float64](c column) (clamped int) {
 	return clamped
 }
 
+// ReadThree is [Codec.Read] for three float32 fields that lie side by side, in the value and in the row, and have this
+// codec or an equal one: positions and velocities. The codec is one that [Codec.ReadsThree].
+func (q *Codec) ReadThree(dst []uint32, rowWords int, p unsafe.Pointer, stride uintptr) (clamped int) {
+	at, fixed := uintptr(0), &q.Fixed
+	low, high := fixed.Range()
+	inv, limit := 1/fixed.Step(), high-fixed.Step()
+	for w := 0; w+2 < len(dst); w, at = w+rowWords, at+stride {
+		f, row := (*[3]float32)(unsafe.Add(p, at)), (*[3]uint32)(dst[w:])
+		x, y, z := float64(f[0]), float64(f[1]), float64(f[2])
+		if x > low && x < limit && y > low && y < limit && z > low && z < limit {
+			row[0] = uint32(math.Float64bits(float64((x-low)*inv) + roundMagic))
+			row[1] = uint32(math.Float64bits(float64((y-low)*inv) + roundMagic))
+			row[2] = uint32(math.Float64bits(float64((z-low)*inv) + roundMagic))
+			continue
+		}
+		for i, v := range f {
+			code, ok := fixed.Encode(float64(v))
+			row[i] = uint32(code)
+			if !ok {
+				clamped++
+			}
+		}
+	}
+	return clamped
+}
+
+// ReadsThree reports whether three fields with this codec can be read at once.
+func (q *Codec) ReadsThree() bool {
+	return q.Op == OpFixed && q.Kind == reflect.Float32 && q.Bits <= 32
+}
+
 // readWideFixed is readFixed for codes of two words.
 func readWideFixed[T float32 | float64](c column) (clamped int) {
 	dst, words, p, stride, at := c.dst, c.words, c.p, c.stride, uintptr(0)

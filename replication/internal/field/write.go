@@ -58,6 +58,34 @@ func (q *Codec) Write(p unsafe.Pointer, words []uint32) {
 	}
 }
 
+// Written is a row that is to be written into the component value at an address.
+type Written struct {
+	At  unsafe.Pointer
+	Row []uint32
+}
+
+// WriteColumn restores the field at an offset of each value from the words of its row that begin with the given one. It
+// is [Codec.Write] for each.
+func (q *Codec) WriteColumn(rows []Written, offset uintptr, word int) {
+	switch {
+	case q.Op == OpFixed && q.Kind == reflect.Float32 && q.Bits <= 32:
+		for i := range rows {
+			w := &rows[i]
+			*(*float32)(unsafe.Add(w.At, offset)), _ = q.Fixed.Decode32(uint64(w.Row[word]))
+		}
+	case q.Op == OpQuat && q.Kind == reflect.Float32:
+		for i := range rows {
+			w := &rows[i]
+			*(*[4]float32)(unsafe.Add(w.At, offset)), _ = q.Quat.Decode32(QuatCode(w.Row[word:]))
+		}
+	default:
+		for i := range rows {
+			w := &rows[i]
+			q.Write(unsafe.Add(w.At, offset), w.Row[word:])
+		}
+	}
+}
+
 func (q *Codec) write32(p unsafe.Pointer, words []uint32) {
 	v := (*float32)(p)
 	switch q.Op {

@@ -96,9 +96,10 @@ func (c *compactEntries) set(ref *delta.Set) delta.Set { return c.GetSet(ref, c.
 
 func (c *compactEntries) beginFull(int) { c.beginUpdate(0, 0, 0, 0) }
 
-func (c *compactEntries) beginUpdate(_ int, ratio, ratio3, ratio4 int64) {
+func (c *compactEntries) beginUpdate(_ int, ratio, ratio3, ratio4 int64) (onlyMoving bool) {
 	c.past.Ratio, c.past.NearRatio, c.past.MidRatio = ratio, ratio3, ratio4
 	c.Coder.Entity(c.chain == compact.ChainRepeated)
+	return false
 }
 
 func (c *compactEntries) row(k int, dst, base, base2, base3, base4 []uint32) (changed, ok bool) {

@@ -21,8 +21,9 @@ type entryReader interface {
 	// beginFull starts the rows of an entry without baseline. They take at least minBits.
 	beginFull(minBits int)
 	// beginUpdate starts the rows of an entry with baselines. So many of them may differ from the
-	// first baseline's. The ratios are those of its ticks, as in delta.Past.
-	beginUpdate(changeable int, ratio, ratio3, ratio4 int64)
+	// first baseline's. The ratios are those of its ticks, as in delta.Past. If it returns true, rows of
+	// components that do not move are all those of the first baseline; row need not be called for them.
+	beginUpdate(changeable int, ratio, ratio3, ratio4 int64) (onlyMoving bool)
 	// row reads the row of component k, which has these rows at the baselines, or nil. If the row is
 	// that of the first baseline, it returns false and leaves dst alone. It also returns whether the
 	// reader has not failed.
@@ -162,10 +163,10 @@ func (rc *Receiver) readFull(in entryReader, e *entryHead, tick delta.Tick) erro
 		return wire.ErrMalformed
 	}
 	rows := rc.staged.words[staged.first:]
-	for _, c := range layout.coded {
-		k, comp := int(c), &rc.schema.Components[c]
-		row := rc.staged.room(staged, rows, layout.offsets[k], k, comp.Words)
-		if _, ok := in.row(k, row, nil, nil, nil, nil); !ok || !rc.staged.takeRow(comp, row) {
+	for i := range layout.Coded {
+		at := &layout.Coded[i]
+		row := rc.staged.room(staged, rows, at)
+		if _, ok := in.row(at.Number, row, nil, nil, nil, nil); !ok || !rc.staged.takeRow(at, row) {
 			return wire.ErrMalformed
 		}
 	}
@@ -243,27 +244,82 @@ func (rc *Receiver) readUpdate(in entryReader, e *entryHead, b *baselines, tick 
 	if staged == nil {
 		return wire.ErrMalformed
 	}
-	in.beginUpdate(changeable, b.ratio, b.ratio3, b.ratio4)
-	rows := rc.staged.words[staged.first:]
-	for _, c := range layout.coded {
-		k, comp := int(c), &rc.schema.Components[c]
-		row := rc.staged.room(staged, rows, layout.offsets[k], k, comp.Words)
+	onlyMoving := in.beginUpdate(changeable, b.ratio, b.ratio3, b.ratio4)
+	rows := rc.staged.words[staged.first:][:layout.words]
+	if b.alike(layout) {
+		places := layout.Coded
+		if onlyMoving {
+			places = layout.moving
+			rc.staged.work += len(layout.Coded) - len(places)
+		}
+		return rc.readAlike(in, places, rows, b)
+	}
+	for i := range layout.Coded {
+		at := &layout.Coded[i]
+		row := rc.staged.room(staged, rows, at)
 		var base2, base3, base4 []uint32
-		base := b.first.Row(k, comp.Words)
+		base := b.first.Row(at.Number, at.Words)
 		if b.second != nil && base != nil {
-			base2 = b.second.Row(k, comp.Words)
+			base2 = b.second.Row(at.Number, at.Words)
 		}
 		if b.third != nil {
-			base3 = b.third.Row(k, comp.Words)
+			base3 = b.third.Row(at.Number, at.Words)
 		}
 		if b.fourth != nil {
-			base4 = b.fourth.Row(k, comp.Words)
+			base4 = b.fourth.Row(at.Number, at.Words)
 		}
-		changed, ok := in.row(k, row, base, base2, base3, base4)
+		changed, ok := in.row(at.Number, row, base, base2, base3, base4)
 		if !changed {
-			rc.staged.keepRow(staged, k, row, base, b.first, b.second)
+			rc.staged.keepRow(staged, at, row, base, b.first, b.second)
 		}
-		if !ok || changed && !rc.staged.takeRow(comp, row) {
+		if !ok || changed && !rc.staged.takeRow(at, row) {
+			return wire.ErrMalformed
+		}
+	}
+	return nil
+}
+
+// alike reports whether the baselines have their rows where a layout has them, and share none.
+func (b *baselines) alike(l *Layout) bool {
+	return len(l.Shared) == 0 && b.first.Layout == l && (b.second == nil || b.second.Layout == l) &&
+		(b.third == nil || b.third.Layout == l) && (b.fourth == nil || b.fourth.Layout == l)
+}
+
+// readAlike reads the rows at some places of an update, if baselines are as most are: see alike. The others are those
+// of the first baseline.
+func (rc *Receiver) readAlike(in entryReader, places []Place, rows []uint32, b *baselines) error {
+	var row2, row3, row4, words2, words3, words4 []uint32
+	words1 := b.first.Words
+	if b.second != nil {
+		words2 = b.second.Words
+	}
+	if b.third != nil {
+		words3 = b.third.Words
+	}
+	if b.fourth != nil {
+		words4 = b.fourth.Words
+	}
+	copy(rows, words1)
+	for i := range places {
+		at := &places[i]
+		from, to := at.Offset, at.Offset+at.Words
+		if words2 != nil {
+			row2 = words2[from:to:to]
+		}
+		if words3 != nil {
+			row3 = words3[from:to:to]
+		}
+		if words4 != nil {
+			row4 = words4[from:to:to]
+		}
+		row := rows[from:to:to]
+		changed, ok := in.row(at.Number, row, words1[from:to:to], row2, row3, row4)
+		if !changed {
+			rc.staged.work++
+		} else if ok {
+			ok = rc.staged.takeRow(at, row)
+		}
+		if !ok {
 			return wire.ErrMalformed
 		}
 	}

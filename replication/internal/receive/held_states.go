@@ -161,15 +161,25 @@ func (h *HeldStates) At(t delta.Tick) *HeldState {
 	return nil
 }
 
+// Newest returns the newest state, or nil if there is none.
+func (h *HeldStates) Newest() *HeldState {
+	if h.N == 0 {
+		return nil
+	}
+	return h.nth(int(h.N) - 1)
+}
+
 // put returns the place for the state of tick t, which has that tick set already; now is the newest
-// tick. It returns nil if the state is no longer needed.
+// tick. It returns nil if the state is no longer needed. words is how many words the state has.
 //
 // The packet with such a state is acknowledged nevertheless. The server may then name ticks from t
 // on, up to the slot's next change. A search for one that is not before the oldest held state finds
 // the same version. Earlier ones are more than keep ticks older than a packet that was received
 // before the acknowledgement was sent, so no packet sent after it names them.
-func (h *HeldStates) put(t, now, keep delta.Tick) *HeldState {
-	h.tidy(now, keep)
+func (h *HeldStates) put(t, now, keep delta.Tick, words int) *HeldState {
+	if h.N > 0 {
+		h.tidy(now, keep)
+	}
 	age := now - t
 	if age >= never {
 		return nil
@@ -185,7 +195,7 @@ func (h *HeldStates) put(t, now, keep delta.Tick) *HeldState {
 		return nil
 	}
 	if int(h.N) == len(h.Ring) {
-		h.grow(keep)
+		h.grow(keep, words)
 	}
 	h.N++
 	s := h.nth(i)
@@ -212,6 +222,9 @@ const never = 1 << 31
 // tidy drops the states that are no longer needed when now is the newest tick. It leaves one state
 // of keep ticks or more, and the newer ones.
 func (h *HeldStates) tidy(now, keep delta.Tick) {
+	if h.N > 1 && now-h.nth(0).Tick < never && now-h.nth(1).Tick < keep && now-h.nth(int(h.N)-1).Tick < never {
+		return // most slots; this is the time of three loads
+	}
 	// States that seem to be of the future are so old that ticks have wrapped around. They can't be
 	// ordered with others.
 	for h.N > 0 && now-h.nth(int(h.N)-1).Tick >= never {
@@ -249,11 +262,18 @@ func (h *HeldStates) drop() {
 }
 
 // grow makes room for more states, up to the most that there can be for a moment: one for each of
-// keep ticks, the one before, and the one that takes its place.
-func (h *HeldStates) grow(keep delta.Tick) {
+// keep ticks, the one before, and the one that takes its place. Of a slot that changes often, the new
+// states get their memory, of so many words each, in one piece.
+func (h *HeldStates) grow(keep delta.Tick, words int) {
 	ring := make([]HeldState, min(max(minHeld, 2*len(h.Ring)), max(len(h.Ring)+1, int(keep)+2)))
 	for i := range int(h.N) {
 		ring[i] = *h.nth(i)
+	}
+	if h.N > 0 {
+		all := make([]uint32, (len(ring)-int(h.N))*words)
+		for i := int(h.N); i < len(ring); i++ {
+			ring[i].Words, all = all[:0:words], all[words:]
+		}
 	}
 	h.Ring, h.first = ring, 0
 }

@@ -58,7 +58,7 @@ var oneWord = &Layout{words: 1}
 
 // holdTick inserts a state that contains its own tick.
 func holdTick(h *HeldStates, t, now, keep delta.Tick) bool {
-	s := h.put(t, now, keep)
+	s := h.put(t, now, keep, oneWord.words)
 	if s != nil {
 		s.hold(oneWord, []uint32{uint32(t)})
 	}
@@ -166,7 +166,7 @@ func TestABaselineTickNamesTheStateValidThen(t *testing.T) {
 						}
 					}
 					if p.carries {
-						if s := held.put(wire(p.sent), wire(newest), 2*delta.Tick(window)); s != nil {
+						if s := held.put(wire(p.sent), wire(newest), 2*delta.Tick(window), oneWord.words); s != nil {
 							s.hold(oneWord, []uint32{uint32(version(p.sent))})
 						}
 					}
@@ -256,7 +256,7 @@ func TestHeldStatesUseTheirMemoryAgain(t *testing.T) {
 			if late {
 				at -= delta.Tick(rng.IntN(8))
 			}
-			if s := held.put(at, now, 32); s != nil {
+			if s := held.put(at, now, 32, oneWord.words); s != nil {
 				s.hold(oneWord, words)
 			}
 		}

@@ -15,10 +15,20 @@ type Layout struct {
 	offsets []int // by component: where its row begins in the words, noRow, or sharedAt less where its index is
 	words   int
 	rows    *archeutil.RowPool
-	Shared  []int    // where the indices of shared rows are
-	coded   []uint16 // components that have rows, in order
-	symbols int      // rows that may differ from a baseline with this layout
-	minBits int      // least bits in Packed without a baseline
+	Shared  []int   // where the indices of shared rows are
+	Coded   []Place // of the components that have rows, in order
+	moving  []Place // those of them with fields that may be extrapolated
+	symbols int     // rows that may differ from a baseline with this layout
+	minBits int     // least bits in Packed without a baseline
+}
+
+// A Place is where states have the row of a component.
+type Place struct {
+	Number int // of the component
+	Offset int // as in Layout.offsets
+	Words  int // of the row
+	work   int // to decode the row
+	Comp   *schema.Component
 }
 
 const (
@@ -85,17 +95,21 @@ func (l *Layout) add(c int, comp *schema.Component) {
 		l.symbols++
 	}
 	l.minBits += comp.Layout.MinWidth()
-	if comp.Words > 0 {
-		l.coded = append(l.coded, uint16(c))
-	}
 	if comp.Words >= archeutil.SharedWords || comp.Words > 0 && width == 0 { // rows of no bits are all the same
 		l.offsets[c] = sharedAt - l.words
 		l.Shared = append(l.Shared, l.words)
 		l.words++
-		return
+	} else {
+		l.offsets[c] = l.words
+		l.words += comp.Words
 	}
-	l.offsets[c] = l.words
-	l.words += comp.Words
+	if comp.Words > 0 {
+		at := Place{c, l.offsets[c], comp.Words, comp.Layout.Work(), comp}
+		l.Coded = append(l.Coded, at)
+		if comp.Layout.Moves() {
+			l.moving = append(l.moving, at)
+		}
+	}
 }
 
 // symbols returns how many rows of a layout may differ from a baseline with another layout.

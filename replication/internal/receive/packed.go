@@ -98,8 +98,9 @@ func (p *packedEntries) beginFull(minBits int) {
 	p.symbols = delta.Symbols{}
 }
 
-func (p *packedEntries) beginUpdate(changeable int, ratio, _, _ int64) {
+func (p *packedEntries) beginUpdate(changeable int, ratio, _, _ int64) (onlyMoving bool) {
 	p.symbols, p.ratio = delta.ReadSymbols(&p.r, changeable), ratio
+	return p.symbols.AllUsual()
 }
 
 func (p *packedEntries) row(k int, dst, base, base2, _, _ []uint32) (changed, ok bool) {

@@ -153,7 +153,7 @@ func (rc *Receiver) commitEntry(e *stagedEntry, now delta.Tick) {
 	m := rc.Replicas.add(e.slot)
 	newer := !m.Any || e.tick.After(m.Newest)
 	if e.layout != nil {
-		h := m.Held.put(e.tick, now, rc.Watch.keep(rc.Keep))
+		h := m.Held.put(e.tick, now, rc.Watch.keep(rc.Keep), e.layout.words)
 		if h == nil {
 			rc.stats.Outdated++
 			return

@@ -105,13 +105,13 @@ func (s *staging) despawn(slot uint32, tick delta.Tick) error {
 	return nil
 }
 
-// room returns memory for the entry's row of component k, which has n words and offset o in the
-// layout. The memory may have any contents. words are those of the entry.
-func (s *staging) room(e *stagedEntry, words []uint32, o, k, n int) []uint32 {
-	if o >= 0 {
-		return words[o:][:n]
+// room returns memory for the entry's row at a place. The memory may have any contents. words are
+// those of the entry.
+func (s *staging) room(e *stagedEntry, words []uint32, at *Place) []uint32 {
+	if at.Offset >= 0 {
+		return words[at.Offset:][:at.Words]
 	}
-	return s.sharedRoom(e, o, k, n)
+	return s.sharedRoom(e, at.Offset, at.Number, at.Words)
 }
 
 // sharedRoom is room for a shared row.
@@ -142,16 +142,16 @@ func (s *staging) share(e *stagedEntry, k int, base, base2 *HeldState) {
 }
 
 // takeRow counts the work of a row that was decoded, and reports whether the row is valid.
-func (s *staging) takeRow(comp *schema.Component, row []uint32) bool {
-	s.work += comp.Layout.Work()
-	return s.fair() && comp.ValidRow(row)
+func (s *staging) takeRow(at *Place, row []uint32) bool {
+	s.work += at.work
+	return s.fair() && at.Comp.ValidDecoded(row)
 }
 
-// keepRow gives the entry the first baseline's row of component k. row is the memory for it. base2
+// keepRow gives the entry the first baseline's row of a place. row is the memory for it. base2
 // is nil if there is no prediction.
-func (s *staging) keepRow(e *stagedEntry, k int, row, row1 []uint32, base, base2 *HeldState) {
-	if s.work++; e.layout.offsets[k] < 0 {
-		s.share(e, k, base, base2)
+func (s *staging) keepRow(e *stagedEntry, at *Place, row, row1 []uint32, base, base2 *HeldState) {
+	if s.work++; at.Offset < 0 {
+		s.share(e, at.Number, base, base2)
 	} else {
 		copy(row, row1)
 	}

@@ -28,6 +28,8 @@ type Component struct {
 	StandIns []*StandIn
 	Volatile bool // a converted value may change while the component's bytes don't
 
+	checked []int // columns whose codes have gaps: a code within the range of its field may be invalid
+
 	// Settings of the server.
 	Every     int     // ticks between captures
 	Once      bool    // captured only when it is new
@@ -44,6 +46,7 @@ type Column struct {
 	offset uintptr      // from the component's start
 	Word   int          // index of its first word in the row
 	Codec  *field.Codec // shared by the elements of an array
+	three  bool         // it is read together with the next two
 
 	StandIn *StandIn // to which the column belongs, or nil; a column of a stand-in has no steps and no offset
 }
@@ -82,8 +85,29 @@ func newComponent(t reflect.Type, o *Options) (Component, error) {
 		if c.Columns[i].Codec.Op == field.OpString && c.Columns[i].StandIn == nil {
 			c.Strings = append(c.Strings, i)
 		}
+		if c.Columns[i].Codec.HasGaps() {
+			c.checked = append(c.checked, i)
+		}
+	}
+	for i := 0; i+2 < len(c.Columns); i++ {
+		if c.Columns[i].three = c.three(c.Columns[i:]); c.Columns[i].three {
+			i += 2
+		}
 	}
 	return c, nil
+}
+
+// three reports whether the first three columns are alike, of a codec that reads three at once, and lie side by side.
+func (c *Component) three(columns []Column) bool {
+	for i := range columns[:3] {
+		col := &columns[i]
+		q, first := col.Codec, columns[0].Codec
+		if col.StandIn != nil || !q.ReadsThree() || q.Fixed != first.Fixed ||
+			col.offset != columns[0].offset+uintptr(4*i) || col.Word != columns[0].Word+i {
+			return false
+		}
+	}
+	return true
 }
 
 // checkComponentName keeps the schema text unambiguous: one name, one word.
@@ -153,6 +177,23 @@ func (c *Component) ValidRow(row []uint32) bool {
 		}
 	}
 	return true
+}
+
+// ValidDecoded is ValidRow for a row that the delta coder returned without an error: all its codes are within the
+// ranges of their fields.
+func (c *Component) ValidDecoded(row []uint32) bool {
+	for _, i := range c.checked {
+		if col := &c.Columns[i]; !col.Codec.Valid(row[col.Word:]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Simple reports whether rows can be written into many values at once with [Component.WriteRows]: no field refers to
+// anything, is a text or is converted by the user's functions.
+func (c *Component) Simple() bool {
+	return len(c.References)+len(c.Strings)+len(c.StandIns) == 0 && !c.Volatile
 }
 
 // TextTooLong returns the error about a text of n bytes that is too long for its column.

@@ -27,12 +27,16 @@ const ReadBlock = 256
 func (c *Component) ReadColumn(dst []uint32, p unsafe.Pointer, n int) (clamped int) {
 	for n > 0 && len(c.Columns) > 0 {
 		block := min(n, ReadBlock)
-		for i := range c.Columns {
+		for i := 0; i < len(c.Columns); i++ {
 			col := &c.Columns[i]
-			if col.StandIn != nil {
-				continue
+			switch from := unsafe.Add(p, col.offset); {
+			case col.StandIn != nil:
+			case col.three:
+				clamped += col.Codec.ReadThree(dst[col.Word:block*c.Words], c.Words, from, c.Size)
+				i += 2
+			default:
+				clamped += col.Codec.Read(dst[col.Word:block*c.Words], c.Words, from, c.Size)
 			}
-			clamped += col.Codec.Read(dst[col.Word:block*c.Words], c.Words, unsafe.Add(p, col.offset), c.Size)
 		}
 		for _, in := range c.StandIns {
 			clamped += c.readStandIn(in, dst, p, block)
@@ -97,6 +101,19 @@ func (c *Component) Write(p unsafe.Pointer, row []uint32) {
 	for i := range c.Columns {
 		col := &c.Columns[i]
 		col.Codec.Write(unsafe.Add(p, col.offset), row[col.Word:])
+	}
+}
+
+// Written is a row that is to be written into the component value at an address.
+type Written = field.Written
+
+// WriteRows restores rows into component values, column by column. It is [Component.Write] for each.
+//
+// Precondition: c.Simple(), and that of Write.
+func (c *Component) WriteRows(rows []Written) {
+	for i := range c.Columns {
+		col := &c.Columns[i]
+		col.Codec.WriteColumn(rows, col.offset, col.Word)
 	}
 }
 

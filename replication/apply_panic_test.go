@@ -1,0 +1,43 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// TestRowsAreWrittenThoughAConversionPanics: the rows of the entities before are shown, and nothing is written later to
+// where components were before.
+func TestRowsAreWrittenThoughAConversionPanics(t *testing.T) {
+	upset := false
+	s := testSchema()
+	Register[cvPlan](s, As(cvToGoal, func(g *cvGoal, p *cvPlan) {
+		if upset {
+			panic("the user's")
+		}
+		cvFromGoal(g, p)
+	}))
+	x := connectedWire(t, s)
+	position, plan := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[cvPlan](x.world)
+	moves, first := x.spawn(position), x.spawn(position)
+	plans := x.spawn(plan)
+	x.rounds(8)
+	for turn := float32(0); turn < 3; turn++ {
+		(*tPosition)(x.world.Get(moves, position)).X = 10 + turn
+		(*cvPlan)(x.world.Get(plans, plan)).steps = append((*cvPlan)(x.world.Get(plans, plan)).steps, cvStep{X: turn})
+		x.deliver(x.replicate()...)
+		upset = true
+		require.PanicsWithValue(t, "the user's", func() { _ = x.client.Apply() })
+		upset = false
+		at, ok := x.mirrored(moves)
+		require.True(t, ok)
+		shown := ecs.ComponentID[tPosition](x.mirror)
+		require.InDelta(t, 10+turn, (*tPosition)(x.mirror.Get(at, shown)).X, 0.01)
+		if turn == 0 {
+			x.world.RemoveEntity(first) // the rows of the world move
+		}
+		x.rounds(2)
+		require.Nil(t, x.client.Verify())
+	}
+}
