@@ -192,7 +192,7 @@ func (p *Tracker) noteArrived(before, at delta.Tick, end uint32) {
 	}
 }
 
-// sentAll reports whether the packets of a tick to the peer had exactly what changed.
+// sentAll reports whether all changes of a tick were sent to the peer in shared packets.
 func (p *Tracker) sentAll(at delta.Tick) bool {
 	return p.full[at%snapshot.RecentTicks] == at
 }

@@ -263,7 +263,7 @@ func (l *SentLog) trim(end uint32) {
 		l.mostPackets = max(l.mostPackets, uint16(l.Next-l.Oldest))
 		l.mostRecords = max(l.mostRecords, l.written-l.At(l.Oldest).first)
 	}
-	for l.Oldest != end && l.At(l.Oldest).Status != SentInFlight {
+	for int32(end-l.Oldest) > 0 && l.At(l.Oldest).Status != SentInFlight {
 		l.Oldest++
 	}
 	if l.ticks++; l.ticks == ResizeTicks {

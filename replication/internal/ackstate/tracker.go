@@ -30,8 +30,13 @@ type Tracker struct {
 	Log       SentLog
 	Followed  uint32 // sequence of the first packet that may be unresolved
 
-	// full has, by tick modulo RecentTicks, the ticks whose changes were all that the peer was sent.
+	// full has, by tick modulo RecentTicks, the ticks whose changes were all sent in shared packets.
 	full [snapshot.RecentTicks]delta.Tick
+
+	// exact has a bit for each tick up to ended, modulo RecentTicks: the packets to the peer had exactly the
+	// states that changed in it.
+	exact uint32
+	ended delta.Tick
 
 	// unsure has a bit for each tick up to Through, modulo RecentTicks: half of its packets or more are not
 	// known to have arrived.
@@ -64,6 +69,7 @@ func (p *Tracker) Begin(first uint32, interval delta.Tick, compact, waits bool) 
 	p.Acks.reset(&p.Snap.Slots, p.Snap.Tick)
 	p.Dirty, p.Large = nil, map[int]*LargeState{}
 	p.Log, p.Followed, p.unsure = NewSentLog(first, interval), first, ^uint32(0)
+	p.exact = 0
 	p.Trip, p.AnyAcked = clock.RoundTrip{}, false
 	for i := range p.full {
 		p.full[i] = p.Snap.Tick // not a tick of this session
@@ -339,19 +345,27 @@ func (p *Tracker) Reference(ref []wire.SlotBlock, at delta.Tick) []wire.SlotBloc
 // refersToAll reports whether the slots of packets refer to exactly what changed in a tick, if that is their
 // base tick.
 func (p *Tracker) refersToAll(at delta.Tick) bool {
-	if !p.sentAll(at) {
+	if p.exact>>(at%snapshot.RecentTicks)&1 == 0 || p.Snap.Tick-at >= snapshot.RecentTicks {
 		return false
 	}
 	_, _, arrived := p.Log.packetsOf(at, p.Followed)
 	return arrived
 }
 
-// EndPackets ends a tick. shared reports whether the peer was sent exactly what changed in it. The log
+// EndPackets ends a tick. shared reports whether all that the peer was sent was shared packets. The log
 // forgets what no packet refers to.
 func (p *Tracker) EndPackets(shared bool) {
 	now, kept := p.Snap.Tick, p.Followed
+	if now-p.ended != 1 { // a function of the user's panicked
+		p.exact = 0
+	}
+	p.ended = now
+	bit := uint32(1) << (now % snapshot.RecentTicks)
+	p.exact &^= bit
 	if !p.Classes.Compact {
-		shared = shared || p.Log.hasAll(&p.Snap.Slots, now)
+		if shared || p.Log.hasAll(&p.Snap.Slots, now) {
+			p.exact |= bit
+		}
 		if now-p.Likely.Base < snapshot.RecentTicks {
 			kept = p.Log.lastBefore(p.Likely.Base, kept)
 		}
