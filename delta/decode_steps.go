@@ -50,7 +50,8 @@ func readSteps(r *bitbuf.Reader, steps []step, dst []uint32, moved bool, implied
 	return ok
 }
 
-// differsFrom returns whether a still row differs from the baseline, by its symbol. alone is the result of changesAlone.
+// differsFrom returns whether a still row differs from the baseline, by its symbol. alone is the result of
+// changesAlone.
 func differsFrom(r *bitbuf.Reader, form int, alone bool) bool {
 	if form == symbolWritten {
 		return r.ReadBool()
