@@ -14,7 +14,7 @@ import (
 )
 
 // emptyBytes is the size of a packet that contains only the tick, after long silence.
-const emptyBytes = wire.ChecksumSize + wire.MaxStateHeader + 1
+const emptyBytes = wire.ChecksumSize + wire.MaxStateHeader
 
 // A hush is a server of 200 moving entities with one client, whose link fails for a while.
 type hush struct {

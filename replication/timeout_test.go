@@ -79,7 +79,7 @@ func TestIdleWorldIsNotTakenForADeadServer(t *testing.T) {
 			}
 			now := x.peer.Stats()
 			require.EqualValues(t, 6000/30, now.Packets-before.Packets)
-			require.EqualValues(t, 8*6000/30, now.Bytes-before.Bytes)
+			require.EqualValues(t, 7*6000/30, now.Bytes-before.Bytes)
 			require.EqualValues(t, 6000/30, x.client.Stats().Acks-acks)
 			require.InDelta(t, 1, x.peer.RoundTrip(), 0.2)
 			require.Zero(t, now.Lost)

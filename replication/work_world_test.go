@@ -117,7 +117,7 @@ func TestSmallChangesOfWideEntitiesAreCheap(t *testing.T) {
 					(*tNarrow)(x.world.Get(e, x.ids[1])).Cell++
 				}
 				packets, bytes := x.play(1)
-				require.Equal(t, 1, packets, "in tick %d", n)
+				require.LessOrEqual(t, packets, 1+1/(1+n), "in tick %d; at first it is not known what they are", n)
 				require.Less(t, bytes, 9*c.n/8+200, "9 bits for each")
 			}
 			require.Zero(t, x.stale())
@@ -174,7 +174,7 @@ func hostileUpdates(t testing.TB, n int, coding Coding, jitter bool) (x *fixture
 // TestWorkOfAPacketIsBounded: a packet of 1200 bytes may have rows of 32,768 fields, and one more
 // for each bit.
 func TestWorkOfAPacketIsBounded(t *testing.T) {
-	for coding, around := range map[Coding][2]int{Packed: {540, 560}, Compact: {512, 520}} {
+	for coding, around := range map[Coding][2]int{Packed: {524, 540}, Compact: {512, 520}} {
 		for i, n := range around {
 			x, packet := hostileUpdates(t, n, coding, false)
 			h, body, pad, err := x.client.recv.Window.ParseHeader(packet[wire.ChecksumSize:], false)
