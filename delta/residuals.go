@@ -41,21 +41,22 @@ func movingOrder(m, seen uint) uint { return uint(movingOrders[m&127][seen&127])
 
 // movingOrders has the orders by m and context.seen. A field that did not move between the baselines
 // seldom moves because another one in the row does. If others are off by a code at most, the motion
-// is as smooth as quantising allows.
+// is as smooth as quantising allows. Else the largest residual counts twice: it shows how far motions
+// of this moment change.
 var movingOrders = func() (orders [128][128]uint8) {
 	for m := range orders {
 		for seen := range orders[m] {
 			largest := max(seen, 1) - 1
-			order := (m/2 + largest) / 2
+			order := (m/2 + 2*largest) / 3
 			switch {
-			case seen == 0 && m <= 2:
-				order = m
+			case seen == 0 && m <= 3:
+				order = min(m, 2)
 			case m == 0:
 				order = largest / 4
 			case largest == 0:
 				order = m / 2
 			case largest <= 2:
-				order = min(order, 1)
+				order = min((m/2+largest)/2, 1)
 			}
 			orders[m][seen] = uint8(order)
 		}

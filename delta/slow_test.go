@@ -191,14 +191,16 @@ func (x *slowContext) order(m uint) uint {
 		return max(x.largest, 1) - 1
 	}
 	switch {
-	case x.first && (m == 1 || m == 2):
-		return m
+	case x.first && (m == 1 || m == 2 || m == 3):
+		return min(m, 2)
 	case x.first || x.largest == 0:
 		return m / 2
 	case m == 0:
 		return x.largest / 4
-	case x.largest > 2 || m/2+x.largest < 2:
-		return (m/2 + x.largest) / 2
+	case x.largest > 2:
+		return (m/2 + x.largest + x.largest) / 3
+	case m/2+x.largest < 2:
+		return 0
 	}
 	return 1
 }

@@ -201,14 +201,15 @@ class Residuals:
     def order(self, m):
         if not self.moving:
             return 3 if self.first else max(self.largest - 1, 0)
-        if self.first and m <= 2:
-            return m
+        if self.first and m <= 3:
+            return min(m, 2)
         if m == 0:
             return self.largest >> 2
         if self.largest == 0:
             return m >> 1
-        order = ((m >> 1) + self.largest) >> 1
-        return min(order, 1) if self.largest <= 2 else order
+        if self.largest <= 2:
+            return min(((m >> 1) + self.largest) >> 1, 1)
+        return ((m >> 1) + 2 * self.largest) // 3
 
     def residual(self, m, field, width, last):
         """A residual. If nothing differed yet, the last one is not zero, and is written less one."""
