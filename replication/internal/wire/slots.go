@@ -31,7 +31,11 @@ type SlotLists struct {
 	ref     []SlotBlock  // ascending; empty: there is none
 	updates []SlotBlock  // ascending: entries of kind EntryUpdate
 	others  []ListedSlot // ascending: those of other kinds
+	slotCounts
+}
 
+// slotCounts are what is known of slot lists while they are collected.
+type slotCounts struct {
 	first, last int // slots of the first and the last entry
 	begun       int // in ref: the first block not before that of the first entry
 	below       int // slots of ref before it
@@ -52,7 +56,8 @@ const (
 
 // Begin empties the lists for a packet with a reference.
 func (l *SlotLists) Begin(ref []SlotBlock) {
-	*l = SlotLists{ref: ref, updates: l.updates[:0], others: l.others[:0], first: -1}
+	*l = SlotLists{ref: ref, updates: l.updates[:0], others: l.others[:0]}
+	l.first = -1
 	for i := range ref {
 		l.total += bits.OnesCount64(ref[i].Mask)
 	}
@@ -103,26 +108,26 @@ func (l *SlotLists) pass(block, slot int) (known uint64) {
 
 // A SlotMark is a position to go back to.
 type SlotMark struct {
-	lists SlotLists
-	mask  uint64 // of the last block of updates
+	counts          slotCounts
+	updates, others int
+	mask            uint64 // of the last block of updates
 }
 
 // Mark returns the present position.
-func (l *SlotLists) Mark() (m SlotMark) {
-	m.lists = *l
-	if n := len(l.updates); n > 0 {
-		m.mask = l.updates[n-1].Mask
+func (l *SlotLists) Mark() SlotMark {
+	m := SlotMark{counts: l.slotCounts, updates: len(l.updates), others: len(l.others)}
+	if m.updates > 0 {
+		m.mask = l.updates[m.updates-1].Mask
 	}
 	return m
 }
 
 // Rollback removes what was added since the mark.
 func (l *SlotLists) Rollback(m *SlotMark) {
-	updates, others := l.updates, l.others
-	*l = m.lists
-	l.updates, l.others = updates[:len(m.lists.updates)], others[:len(m.lists.others)]
-	if n := len(l.updates); n > 0 {
-		l.updates[n-1].Mask = m.mask
+	l.slotCounts = m.counts
+	l.updates, l.others = l.updates[:m.updates], l.others[:m.others]
+	if m.updates > 0 {
+		l.updates[m.updates-1].Mask = m.mask
 	}
 }
 
