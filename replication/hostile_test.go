@@ -365,7 +365,7 @@ func TestUpdatesOfLargeStatesAreBounded(t *testing.T) {
 		names := delta.NamesAt(delta.Tick(x.client.recv.NearTick + 1))
 		names.Write(w, delta.Baselines{A1: base})
 		var lists wire.SlotLists
-		lists.Begin(nil)
+		lists.Begin(nil, 0)
 		for slot := range n {
 			lists.AddOther(slot, wire.EntryUpdate)
 		}
@@ -458,7 +458,7 @@ func beginEntries(w *bitbuf.Writer, entries ...wire.ListedSlot) {
 	names := delta.NamesAt(1)
 	names.Write(w, delta.Baselines{A1: 0})
 	var lists wire.SlotLists
-	lists.Begin(nil)
+	lists.Begin(nil, 0)
 	for _, e := range entries {
 		lists.AddOther(int(e.Slot), e.Kind)
 	}

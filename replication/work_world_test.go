@@ -429,7 +429,7 @@ func TestBaselinesTooOldToPredictFromAreNotMerged(t *testing.T) {
 		names := delta.NamesAt(delta.Tick(tick))
 		names.Write(w, b)
 		var lists wire.SlotLists
-		lists.Begin(nil)
+		lists.Begin(nil, 0)
 		lists.AddUpdates(x.slotOf(e)>>6, 1<<(x.slotOf(e)&63))
 		lists.Write(w)
 		w.WriteBits(0, 1)

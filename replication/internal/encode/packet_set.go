@@ -158,7 +158,7 @@ func (set *PacketSet) openPacket(s *snapshot.Snapshot) bool {
 		set.contents = make([]byte, room)
 	}
 	set.w.Reset(set.contents[:room])
-	set.lists.Begin(set.ref)
+	set.lists.Begin(set.ref, wire.CountSlots(set.ref))
 	set.room, set.work = 8*room-wire.MaxFrontBits, 0
 	set.Packets = append(set.Packets, SharedPacket{First: len(set.Blocks)})
 	set.open = true

@@ -31,6 +31,7 @@ type SlotLists struct {
 	ref     []SlotBlock  // ascending; empty: there is none
 	updates []SlotBlock  // ascending: entries of kind EntryUpdate
 	others  []ListedSlot // ascending: those of other kinds
+	gaps    []listedGap  // scratch memory
 	slotCounts
 }
 
@@ -42,7 +43,8 @@ type slotCounts struct {
 	at          int // in ref: the first block after that of the last entry
 	passed      int // slots of ref before at, from begun on
 	total       int // slots of ref
-	listed      int // entries that are no updates of ref
+	kept        int // updates of ref
+	listed      int // other entries
 	kinds       int // bits of their kinds
 }
 
@@ -54,13 +56,18 @@ const (
 	fewBlocks   = 4  // so few blocks and other entries are measured exactly
 )
 
-// Begin empties the lists for a packet with a reference.
-func (l *SlotLists) Begin(ref []SlotBlock) {
-	*l = SlotLists{ref: ref, updates: l.updates[:0], others: l.others[:0]}
-	l.first = -1
-	for i := range ref {
-		l.total += bits.OnesCount64(ref[i].Mask)
+// Begin empties the lists for a packet with a reference of so many slots.
+func (l *SlotLists) Begin(ref []SlotBlock, slots int) {
+	*l = SlotLists{ref: ref, updates: l.updates[:0], others: l.others[:0], gaps: l.gaps[:0]}
+	l.first, l.total = -1, slots
+}
+
+// CountSlots returns the number of slots in blocks.
+func CountSlots(blocks []SlotBlock) (n int) {
+	for i := range blocks {
+		n += bits.OnesCount64(blocks[i].Mask)
 	}
+	return n
 }
 
 // AddUpdates adds updates of slots of a block, which are above all slots before.
@@ -70,6 +77,7 @@ func (l *SlotLists) AddUpdates(block int, mask uint64) {
 	n := bits.OnesCount64(mask &^ known)
 	l.listed += n
 	l.kinds += n
+	l.kept += bits.OnesCount64(mask & known)
 	if n := len(l.updates); n > 0 && int(l.updates[n-1].Block) == block {
 		l.updates[n-1].Mask |= mask
 		return
@@ -194,7 +202,6 @@ type slotWriter struct {
 	n        int // slots in it
 	start    int // the slot after that before the range
 	top      int // the slot after the range
-	kept     int // slots in the range with an update
 }
 
 // begin chooses the range.
@@ -237,16 +244,36 @@ func (x *slotWriter) writeRange(w *bitbuf.Writer) {
 			w.WriteBits(uint64(x.to), width)
 		}
 	}
-	u := 0
-	for r := x.blocks(); r.next(); {
-		for u < len(x.updates) && x.updates[u].Block < r.block {
-			u++
+	x.findEnds()
+}
+
+// findEnds finds the slots at the ends of the range, as rangeSlots does from the numbers of its slots.
+func (x *slotWriter) findEnds() {
+	if x.from > 0 { // the range begins at or after the first entry
+		i, mask := x.begun, uint64(0)
+		if i < len(x.ref) && int(x.ref[i].Block) == x.first>>6 {
+			mask = x.ref[i].Mask & (1<<(x.first&63) - 1)
 		}
-		if u < len(x.updates) && x.updates[u].Block == r.block {
-			x.kept += bits.OnesCount64(x.updates[u].Mask & r.mask)
+		if mask == 0 {
+			i--
+			mask = x.ref[i].Mask
+		}
+		x.start = int(x.ref[i].Block)<<6 + bits.Len64(mask)
+	}
+	x.top = x.start
+	if x.n == 0 {
+		return
+	}
+	i, mask := len(x.ref)-1, ^uint64(0)
+	if x.to < x.total { // it ends at or before the last entry
+		if i = x.at - 1; int(x.ref[i].Block) == x.last>>6 {
+			mask = 1<<(x.last&63)<<1 - 1
+		}
+		if x.ref[i].Mask&mask == 0 {
+			i, mask = i-1, ^uint64(0)
 		}
 	}
-	x.start, x.top = rangeSlots(x.blocks())
+	x.top = int(x.ref[i].Block)<<6 + bits.Len64(x.ref[i].Mask&mask)
 }
 
 // blocks returns the blocks of the range.
@@ -292,47 +319,38 @@ func (x *slotWriter) writeKept(w *bitbuf.Writer) {
 	}
 }
 
+// A listedGap is a listed entry: the number of slots before it that are not kept, and its kind.
+type listedGap struct {
+	free uint32
+	kind EntryKind
+}
+
 // writeListed writes the other entries. Their gaps leave out the slots that have been written.
 func (x *slotWriter) writeListed(w *bitbuf.Writer) {
-	w.WriteExpGolomb(uint64(x.left()), 0)
-	if x.left() == 0 {
+	w.WriteExpGolomb(uint64(x.listed), 0)
+	if x.listed == 0 {
 		return
 	}
-	order := x.writeOrder(w)
-	next := x.start
+	x.gaps = x.gaps[:0]
 	for e := x.entries(); e.next(); {
 		for list := e.list; list != 0; list &= list - 1 {
 			i := bits.TrailingZeros64(list)
-			free := e.free(i)
-			w.WriteRice(uint64(free-next), order)
-			next = free + 1
-			w.WriteUnary(uint(e.kind(i)), uint(LastEntryKind))
+			x.gaps = append(x.gaps, listedGap{uint32(e.free(i)), e.kind(i)})
 		}
+	}
+	order := x.writeOrder(w, int(x.gaps[0].free), int(x.gaps[x.listed-1].free))
+	next := uint32(x.start)
+	for _, g := range x.gaps {
+		w.WriteRice(uint64(g.free-next), order)
+		next = g.free + 1
+		w.WriteUnary(uint(g.kind), uint(LastEntryKind))
 	}
 }
 
-// left returns the number of entries that are listed.
-func (x *slotWriter) left() int {
-	n := len(x.others) - x.kept
-	for _, u := range x.updates {
-		n += bits.OnesCount64(u.Mask)
-	}
-	return n
-}
-
-// writeOrder writes the order of the gaps between the listed entries and returns it. The one that follows
-// from the reference takes a bit.
-func (x *slotWriter) writeOrder(w *bitbuf.Writer) uint {
-	first, last, n := -1, 0, x.left()
-	for e := x.entries(); e.next(); {
-		if e.list == 0 {
-			continue
-		}
-		if first < 0 {
-			first = e.free(bits.TrailingZeros64(e.list))
-		}
-		last = e.free(bits.Len64(e.list) - 1)
-	}
+// writeOrder writes the order of the gaps between the listed entries, given what is free before the first
+// and the last of them, and returns it. The one that follows from the reference takes a bit.
+func (x *slotWriter) writeOrder(w *bitbuf.Writer, first, last int) uint {
+	n := x.listed
 	order := gapOrder(last+1-x.start-n, n)
 	if len(x.ref) == 0 && n > 1 {
 		order = gapOrder(last-first-(n-1), n-1)

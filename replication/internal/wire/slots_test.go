@@ -60,7 +60,7 @@ func TestSlotListsRoundTrip(t *testing.T) {
 			clear(ref)
 		}
 		blocks := blocksOf(ref)
-		l.Begin(blocks)
+		l.Begin(blocks, CountSlots(blocks))
 		for i := 0; i < len(want); {
 			mark := l.Mark()
 			back := rng.IntN(4) == 0
