@@ -55,6 +55,7 @@ type Cache struct {
 	Slots    wire.SlotLists
 	Contents []byte           // room for a packet
 	Ref      []wire.SlotBlock // the slots to which those of the packet refer
+	RefSlots int              // slots in Ref
 
 	Compact *compact.Coder // nil until the worker serves a peer with the coding Compact
 	changed []changeCount  // see ChangedSince

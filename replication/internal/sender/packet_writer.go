@@ -27,7 +27,6 @@ type packetWriter struct {
 	// The open packet.
 	open   bool
 	refers bool          // Ref of the cache is that of the tick
-	former int           // slots in it
 	w      bitbuf.Writer // contents of the entries; their slots are in the cache
 	header wire.StateHeader
 	front  delta.Baselines
@@ -59,10 +58,10 @@ func (k *packetWriter) start() {
 	if c := k.cache; k.Compact == nil {
 		if !k.refers {
 			c.Ref, k.refers = k.acked.Reference(c.Ref[:0], k.front.A1), true
-			k.former = wire.CountSlots(c.Ref)
+			c.RefSlots = wire.CountSlots(c.Ref)
 		}
 		k.w.Reset(c.Contents[:len(k.out.buf)-k.body])
-		c.Slots.Begin(c.Ref, k.former)
+		c.Slots.Begin(c.Ref, c.RefSlots)
 	}
 	k.Context = wire.Context{Names: delta.NamesFrom(k.snap.Tick, k.front)}
 	k.sent = k.acked.Log.Begin(k.snap.Tick)
