@@ -16,8 +16,8 @@ import (
 //
 // Panics outside 8 to 120: the names of baselines on the wire have room for no more.
 func WithWindow(ticks int) ServerOption {
-	if ticks < 8 || ticks > wire.MaxWindow {
-		panic(fmt.Sprintf("replication: a window of %d ticks: use 8 to %d", ticks, wire.MaxWindow))
+	if ticks < wire.MinWindow || ticks > wire.MaxWindow {
+		panic(fmt.Sprintf("replication: a window of %d ticks: use %d to %d", ticks, wire.MinWindow, wire.MaxWindow))
 	}
 	return config.ServerFunc(func(o *config.ServerOptions) { o.Window = ticks })
 }

@@ -124,7 +124,7 @@ func (k *packetWriter) putReady(set *encode.PacketSet, slot int, of *baseline.Cl
 	x, entries := set.Find(slot)
 	e := &entries[0]
 	n := int(e.End - e.From)
-	if !k.open || !k.fits(n+headBits) || !k.bears(int(e.Work), n) {
+	if !k.open || !k.fitsNext(slot, n) || !k.bears(int(e.Work), n) {
 		return false
 	}
 	k.updateHead(slot, of.Baselines, false)

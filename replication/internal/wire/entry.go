@@ -23,5 +23,8 @@ const (
 	MaxFrontBits    = 32 // more than the front of a packet takes
 )
 
-// MaxWindow is the largest number of ticks for which a client keeps states.
-const MaxWindow = 120
+// MinWindow and MaxWindow bound the number of ticks for which a client keeps states.
+const (
+	MinWindow = 8
+	MaxWindow = 120
+)

@@ -129,7 +129,7 @@ func (m *Welcome) Append(b []byte) []byte {
 
 // Parse reads the body of a welcome.
 func (m *Welcome) Parse(b []byte) bool {
-	if len(b) != welcomeSize || b[2]&^(flagNoChecksum|flagCompact) != 0 || b[3] > MaxWindow {
+	if len(b) != welcomeSize || b[2]&^(flagNoChecksum|flagCompact) != 0 || b[3] < MinWindow || b[3] > MaxWindow {
 		return false
 	}
 	m.Version, m.Window = b[1], b[3]

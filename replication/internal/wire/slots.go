@@ -153,6 +153,19 @@ func (l *SlotLists) Fits(most int) bool {
 	return w.Err() == nil && w.Len() <= most
 }
 
+// nearGrowth and nearOf bound what one more entry of a near slot adds to MaxLen: nearGrowth, and nearOf for each entry
+// listed before.
+const (
+	nearGrowth = 300
+	nearOf     = 2
+)
+
+// FitsNext reports whether Fits(most) is sure to hold with an entry of the given slot, the next one. It holds
+// only for slots in the block of the last entry, or in the block after that.
+func (l *SlotLists) FitsNext(slot, most int) bool {
+	return l.first >= 0 && slot>>6-l.last>>6 <= 1 && l.MaxLen()+nearGrowth+nearOf*l.listed <= most
+}
+
 // MaxLen returns a number of bits that Write does not exceed.
 func (l *SlotLists) MaxLen() int {
 	n := 2 + expGolombLen(l.listed)
@@ -162,6 +175,9 @@ func (l *SlotLists) MaxLen() int {
 	if l.listed > 0 {
 		// The sum of the gaps takes less than three bits for each, and the order is one too high at most.
 		n += 5 + l.kinds + l.listed*(bits.Len(uint(l.last/l.listed))+5)
+		if l.last >= bitbuf.RiceEscape<<mostOrder { // a gap may be escaped
+			n += l.listed * 2 * bits.Len(uint(l.last))
+		}
 		if l.total == 0 {
 			n += min(l.first, 32+2*bits.Len(uint(l.first)))
 		}

@@ -99,3 +99,37 @@ func TestSlotListsRoundTrip(t *testing.T) {
 		require.True(t, slices.Equal(want, got))
 	}
 }
+
+// TestFitsNext: with one more entry of a slot for which FitsNext holds, Fits does.
+func TestFitsNext(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var l SlotLists
+	yes := 0
+	for range 3000 {
+		var ref []SlotBlock
+		for b := range uint32(1 + rng.IntN(40)) {
+			if rng.IntN(3) > 0 {
+				ref = append(ref, SlotBlock{b, rng.Uint64()&rng.Uint64() | 1})
+			}
+		}
+		if rng.IntN(3) == 0 {
+			ref = nil
+		}
+		l.Begin(ref, CountSlots(ref))
+		step := 1 + rng.IntN(1<<rng.IntN(9))
+		for slot := rng.IntN(200); slot < 40*64; slot += 1 + rng.IntN(step) {
+			most := l.MaxLen() + rng.IntN(1200)
+			near := l.FitsNext(slot, most)
+			if rng.IntN(5) > 0 {
+				l.AddUpdates(slot>>6, 1<<(slot&63))
+			} else {
+				l.AddOther(slot, LastEntryKind)
+			}
+			if near {
+				yes++
+				require.LessOrEqual(t, l.MaxLen(), most, "slot %d", slot)
+			}
+		}
+	}
+	require.Greater(t, yes, 1000)
+}
