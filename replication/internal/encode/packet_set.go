@@ -40,6 +40,7 @@ type PacketSet struct {
 	contents []byte
 	lists    wire.SlotLists
 	ref      []wire.SlotBlock // the slots of a complete set's packets refer to those that changed at the first baseline
+	refSlots int              // slots in ref
 	room     int              // bits of the body
 	work     int              // of its entries
 	buf      []byte           // bodies of packets
@@ -105,8 +106,10 @@ func (set *PacketSet) begin(of snapshot.BasePair, complete bool, s *snapshot.Slo
 	for len(set.Places) < len(set.Slots) {
 		set.Places = append(set.Places, 0)
 	}
-	if set.ref = set.ref[:0]; complete {
+	set.ref, set.refSlots = set.ref[:0], 0
+	if complete {
 		set.ref = appendReference(set.ref, s, of.Base)
+		set.refSlots = wire.CountSlots(set.ref)
 		for _, b := range s.Busy {
 			set.Want(int(b), s.Changed[b]&s.Alive[b]&^(s.Churned[b]|s.InGroups(int(b))))
 		}
@@ -158,7 +161,7 @@ func (set *PacketSet) openPacket(s *snapshot.Snapshot) bool {
 		set.contents = make([]byte, room)
 	}
 	set.w.Reset(set.contents[:room])
-	set.lists.Begin(set.ref, wire.CountSlots(set.ref))
+	set.lists.Begin(set.ref, set.refSlots)
 	set.room, set.work = 8*room-wire.MaxFrontBits, 0
 	set.Packets = append(set.Packets, SharedPacket{First: len(set.Blocks)})
 	set.open = true
