@@ -24,10 +24,12 @@ const riceEscapeOrder = 5
 //
 // Panics when k is above 63.
 func (w *Writer) WriteRice(v uint64, k uint) {
+	if code, n := RiceCode(v, k); n > 0 {
+		w.WriteBits(code, n)
+		return
+	}
 	n, q := RiceLen(v, k), v>>k
 	switch {
-	case q < RiceEscape && n <= 64:
-		w.WriteBits((v&lowBits[k]<<1|1)<<q, n)
 	case !w.reserve(n):
 	case q < RiceEscape:
 		w.WriteBits(1<<q, uint(q)+1)
@@ -36,6 +38,16 @@ func (w *Writer) WriteRice(v uint64, k uint) {
 		w.WriteBits(0, RiceEscape)
 		w.WriteExpGolomb(v-RiceEscape<<k, k+riceEscapeOrder)
 	}
+}
+
+// RiceCode returns the code of v as [Writer.WriteBits] takes it, the code and its length n in bits, or
+// n = 0 if it is escaped or longer than 64 bits. With it several short codes can be written at once.
+func RiceCode(v uint64, k uint) (code uint64, n uint) {
+	q := v >> k
+	if q >= RiceEscape || uint(q)+1+k > 64 {
+		return 0, 0
+	}
+	return (v&lowBits[k]<<1 | 1) << q, uint(q) + 1 + k
 }
 
 // ReadRice returns the next value in the Rice code of order k. A code that stands

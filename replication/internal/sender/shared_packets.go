@@ -119,19 +119,26 @@ func (k *packetWriter) relay(set *encode.PacketSet, from *encode.SharedPacket) {
 	k.commit(k.out.headSize(sent.Form)+len(from.Body), from.Bits)
 }
 
-// putReady appends a slot's entry from a packet set to the open packet, if it is sure to fit.
-func (k *packetWriter) putReady(set *encode.PacketSet, slot int, of *baseline.Class) bool {
+// putShared appends a slot's entry, which is in a packet set. The error is that of put.
+func (k *packetWriter) putShared(set *encode.PacketSet, slot int, of *baseline.Class) error {
 	x, entries := set.Find(slot)
-	e := &entries[0]
+	e, from := &entries[0], &set.Packets[x.Packet]
 	n := int(e.End - e.From)
-	if !k.open || !k.fitsNext(slot, n) || !k.bears(int(e.Work), n) {
-		return false
+	if k.open && k.fitsNext(slot, n) && k.bears(int(e.Work), n) {
+		k.updateHead(slot, of.Baselines, false)
+		k.copySpan(from, int(e.From), int(e.End), int(e.Work))
+		k.record(slot, baseline.RecordState)
+		x.Copies++
+		return nil
 	}
-	k.updateHead(slot, of.Baselines, false)
-	k.copySpan(&set.Packets[x.Packet], int(e.From), int(e.End), int(e.Work))
-	k.record(slot, baseline.RecordState)
-	x.Copies++
-	return true
+	err := k.add(slot, baseline.RecordState, int(e.Work), func() {
+		k.updateHead(slot, of.Baselines, false)
+		k.w.WriteSpan(from.Body, from.Contents+int(e.From), n)
+	})
+	if err == nil {
+		x.Copies++
+	}
+	return err
 }
 
 // copySpan appends the contents of adjacent entries of a set's packet: the bits between two positions.
@@ -149,40 +156,23 @@ func (k *packetWriter) putStretch(set *encode.PacketSet, b int, slots, all uint6
 	if between := (all | set.Slots[b]) >> first &^ (slots >> first); between != 0 {
 		slots &= 1<<(first+bits.TrailingZeros64(between)) - 1 // up to the first that is not copied
 	}
-	n := bits.OnesCount64(slots)
 	x, entries := set.Find(b<<6 + first)
-	entries = entries[:n]
-	from := entries[0].From
-	if n = k.roomFor(entries, b, slots); n == 0 {
+	entries = entries[:bits.OnesCount64(slots)]
+	if slots = k.addStretch(entries, b, slots); slots == 0 {
 		return 0
 	}
-	before := entries[0].Sum - entries[0].Work
-	if !k.bears(int(entries[n-1].Sum-before), 0) { // perhaps too much work: judge one entry after the other
-		for i := range entries[:n] {
-			if !k.bears(int(entries[i].Sum-before), int(entries[i].End-from)) {
-				n = i
-				break
-			}
-		}
-		if n == 0 {
-			return 0
-		}
-	}
-	for bits.OnesCount64(slots) > n {
-		slots &^= 1 << (bits.Len64(slots) - 1)
-	}
-	e := &entries[n-1]
-	k.cache.Slots.AddUpdates(b, slots)
-	k.copySpan(&set.Packets[x.Packet], int(from), int(e.End), int(e.Sum-before))
+	n := bits.OnesCount64(slots)
+	e, before := &entries[n-1], entries[0].Sum-entries[0].Work
+	k.copySpan(&set.Packets[x.Packet], int(entries[0].From), int(e.End), int(e.Sum-before))
 	k.acked.Log.Add(k.sent, b, slots, baseline.RecordState)
 	x.Copies += uint32(n)
 	return slots
 }
 
-// roomFor returns how many adjacent entries of a packet set fit into the open packet, which are of the
-// given slots of a block. If none fits, it opens a new packet.
-func (k *packetWriter) roomFor(entries []encode.SharedEntry, b int, of uint64) (n int) {
-	from, slots := entries[0].From, &k.cache.Slots
+// addStretch adds the slots of adjacent entries of a packet set to the open packet: of so many of a block's
+// slots as fit, which it returns. If none fits, it opens a new packet.
+func (k *packetWriter) addStretch(entries []encode.SharedEntry, b int, slots uint64) (put uint64) {
+	from, lists := entries[0].From, &k.cache.Slots
 	for {
 		if !k.open {
 			if k.blocked() {
@@ -190,21 +180,48 @@ func (k *packetWriter) roomFor(entries []encode.SharedEntry, b int, of uint64) (
 			}
 			k.start()
 		}
-		mark := slots.Mark()
-		left := of
-		for n = len(entries); n > 0; n-- {
-			if int(entries[n-1].End-from) <= k.w.Remaining() {
-				slots.AddUpdates(b, left)
-				fits := k.fits(int(entries[n-1].End - from))
-				if slots.Rollback(&mark); fits {
+		mark := lists.Mark()
+		left, n := slots, len(entries)
+		for ; n > 0; n-- {
+			if size := int(entries[n-1].End - from); size <= k.w.Remaining() {
+				lists.AddUpdates(b, left)
+				if k.fits(size) {
 					break
 				}
+				lists.Rollback(&mark)
 			}
 			left &^= 1 << (bits.Len64(left) - 1)
 		}
+		if borne := k.borne(entries[:n]); borne < n {
+			if lists.Rollback(&mark); borne == 0 {
+				return 0
+			}
+			for ; n > borne; n-- {
+				left &^= 1 << (bits.Len64(left) - 1)
+			}
+			lists.AddUpdates(b, left)
+		}
 		if n > 0 || k.sent.Count == 0 {
-			return n
+			return left
 		}
 		k.finish()
 	}
+}
+
+// borne returns how many of adjacent entries of a packet set the open packet bears.
+func (k *packetWriter) borne(entries []encode.SharedEntry) int {
+	n := len(entries)
+	if n == 0 {
+		return 0
+	}
+	from, before := entries[0].From, entries[0].Sum-entries[0].Work
+	if k.bears(int(entries[n-1].Sum-before), 0) {
+		return n
+	}
+	for i := range entries { // perhaps too much work: judge one entry after the other
+		if !k.bears(int(entries[i].Sum-before), int(entries[i].End-from)) {
+			return i
+		}
+	}
+	return n
 }

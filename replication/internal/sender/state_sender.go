@@ -118,8 +118,8 @@ func (p *stateSender) sendState(slot int, c *baseline.Class) error {
 	var count *uint64
 	if p.packet.Compact != nil {
 		count, err = p.packet.putCompact(slot, c)
-	} else if set := p.worker.Sets.Ready(slot, c); set != nil && p.packet.putReady(set, slot, c) {
-		count = &p.stats.Updates
+	} else if set := p.worker.Sets.Ready(slot, c); set != nil {
+		count, err = &p.stats.Updates, p.packet.putShared(set, slot, c)
 	} else {
 		var r *encode.CachedEntry
 		r, count = p.bestEntry(slot, c)

@@ -28,11 +28,18 @@ type ListedSlot struct {
 // a range of the reference, the slots in this range that have no update, and a list of the entries
 // that are left: updates of other slots and entries of other kinds.
 type SlotLists struct {
-	ref     []SlotBlock  // ascending; empty: there is none
-	updates []SlotBlock  // ascending: entries of kind EntryUpdate
-	others  []ListedSlot // ascending: those of other kinds
-	gaps    []listedGap  // scratch memory
+	ref    []SlotBlock  // ascending; empty: there is none
+	blocks []entryBlock // ascending
+	kinds  []EntryKind  // of entries that are not updates, in their order
 	slotCounts
+}
+
+// An entryBlock is the entries of a block.
+type entryBlock struct {
+	block   uint32
+	kept    uint64 // updates of slots of the reference
+	updates uint64 // other updates
+	others  uint64 // entries of other kinds
 }
 
 // slotCounts are what is known of slot lists while they are collected.
@@ -45,7 +52,9 @@ type slotCounts struct {
 	total       int // slots of ref
 	kept        int // updates of ref
 	listed      int // other entries
-	kinds       int // bits of their kinds
+	kindBits    int // of these
+	free        int // slots before the first listed entry that are not kept
+	lastFree    int // those before the last one
 }
 
 const (
@@ -58,7 +67,7 @@ const (
 
 // Begin empties the lists for a packet with a reference of so many slots.
 func (l *SlotLists) Begin(ref []SlotBlock, slots int) {
-	*l = SlotLists{ref: ref, updates: l.updates[:0], others: l.others[:0], gaps: l.gaps[:0]}
+	*l = SlotLists{ref: ref, blocks: l.blocks[:0], kinds: l.kinds[:0]}
 	l.first, l.total = -1, slots
 }
 
@@ -72,26 +81,45 @@ func CountSlots(blocks []SlotBlock) (n int) {
 
 // AddUpdates adds updates of slots of a block, which are above all slots before.
 func (l *SlotLists) AddUpdates(block int, mask uint64) {
-	known := l.pass(block, block<<6+bits.TrailingZeros64(mask))
+	known := mask & l.pass(block, block<<6+bits.TrailingZeros64(mask))
 	l.last = block<<6 + bits.Len64(mask) - 1
-	n := bits.OnesCount64(mask &^ known)
-	l.listed += n
-	l.kinds += n
-	l.kept += bits.OnesCount64(mask & known)
-	if n := len(l.updates); n > 0 && int(l.updates[n-1].Block) == block {
-		l.updates[n-1].Mask |= mask
-		return
+	at := l.block(block)
+	at.kept |= known
+	if list := mask &^ known; list != 0 {
+		at.updates |= list
+		first, last := bits.TrailingZeros64(list), bits.Len64(list)-1
+		if l.listed == 0 {
+			l.free = block<<6 + first - l.kept - bits.OnesCount64(known&(1<<first-1))
+		}
+		l.lastFree = block<<6 + last - l.kept - bits.OnesCount64(known&(1<<last-1))
+		n := bits.OnesCount64(list)
+		l.listed += n
+		l.kindBits += n
 	}
-	l.updates = append(l.updates, SlotBlock{uint32(block), mask})
+	l.kept += bits.OnesCount64(known)
 }
 
 // AddOther adds an entry of another kind, above all slots before.
 func (l *SlotLists) AddOther(slot int, kind EntryKind) {
 	l.pass(slot>>6, slot)
-	l.last = slot
+	l.last, l.lastFree = slot, slot-l.kept
+	if l.listed == 0 {
+		l.free = l.lastFree
+	}
 	l.listed++
-	l.kinds += int(kind) + 1
-	l.others = append(l.others, ListedSlot{uint32(slot), kind})
+	l.kindBits += int(kind) + 1
+	l.block(slot >> 6).others |= 1 << (slot & 63)
+	l.kinds = append(l.kinds, kind)
+}
+
+// block returns the entries of a block, which is the last one or comes after it.
+func (l *SlotLists) block(block int) *entryBlock {
+	n := len(l.blocks)
+	if n == 0 || int(l.blocks[n-1].block) != block {
+		l.blocks = append(l.blocks, entryBlock{block: uint32(block)})
+		return &l.blocks[n]
+	}
+	return &l.blocks[n-1]
 }
 
 // pass moves on to the block of the next entry, and returns the reference's slots of that block.
@@ -116,16 +144,16 @@ func (l *SlotLists) pass(block, slot int) (known uint64) {
 
 // A SlotMark is a position to go back to.
 type SlotMark struct {
-	counts          slotCounts
-	updates, others int
-	mask            uint64 // of the last block of updates
+	counts        slotCounts
+	blocks, kinds int
+	at            entryBlock // the last one
 }
 
 // Mark returns the present position.
 func (l *SlotLists) Mark() SlotMark {
-	m := SlotMark{counts: l.slotCounts, updates: len(l.updates), others: len(l.others)}
-	if m.updates > 0 {
-		m.mask = l.updates[m.updates-1].Mask
+	m := SlotMark{counts: l.slotCounts, blocks: len(l.blocks), kinds: len(l.kinds)}
+	if m.blocks > 0 {
+		m.at = l.blocks[m.blocks-1]
 	}
 	return m
 }
@@ -133,9 +161,9 @@ func (l *SlotLists) Mark() SlotMark {
 // Rollback removes what was added since the mark.
 func (l *SlotLists) Rollback(m *SlotMark) {
 	l.slotCounts = m.counts
-	l.updates, l.others = l.updates[:m.updates], l.others[:m.others]
-	if m.updates > 0 {
-		l.updates[m.updates-1].Mask = m.mask
+	l.blocks, l.kinds = l.blocks[:m.blocks], l.kinds[:m.kinds]
+	if m.blocks > 0 {
+		l.blocks[m.blocks-1] = m.at
 	}
 }
 
@@ -144,7 +172,7 @@ func (l *SlotLists) Fits(most int) bool {
 	if l.MaxLen() <= most {
 		return true
 	}
-	if most < 0 || len(l.updates)+len(l.others) > fewBlocks {
+	if most < 0 || len(l.blocks) > fewBlocks || len(l.kinds) > fewBlocks {
 		return false
 	}
 	var room [128]byte
@@ -153,33 +181,41 @@ func (l *SlotLists) Fits(most int) bool {
 	return w.Err() == nil && w.Len() <= most
 }
 
-// nearGrowth and nearOf bound what one more entry of a near slot adds to MaxLen: nearGrowth, and nearOf for each entry
-// listed before.
-const (
-	nearGrowth = 300
-	nearOf     = 2
-)
-
-// FitsNext reports whether Fits(most) is sure to hold with an entry of the given slot, the next one. It holds
-// only for slots in the block of the last entry, or in the block after that.
+// FitsNext reports whether Fits(most) is sure to hold with an entry of the given slot, the next one.
 func (l *SlotLists) FitsNext(slot, most int) bool {
-	return l.first >= 0 && slot>>6-l.last>>6 <= 1 && l.MaxLen()+nearGrowth+nearOf*l.listed <= most
+	if l.first < 0 {
+		return false
+	}
+	c := l.slotCounts
+	for i := c.at; i < len(l.ref) && int(l.ref[i].Block) <= slot>>6; i++ {
+		c.passed += bits.OnesCount64(l.ref[i].Mask)
+	}
+	c.last = slot
+	if c.maxLen() > most { // an update of a slot of the reference is not listed
+		return false
+	}
+	c.listed++
+	c.kindBits += int(LastEntryKind) + 1
+	return c.maxLen() <= most
 }
 
 // MaxLen returns a number of bits that Write does not exceed.
-func (l *SlotLists) MaxLen() int {
-	n := 2 + expGolombLen(l.listed)
-	if l.total > 0 {
-		n += 2 + 2*bits.Len(uint(l.total)) + expGolombLen(l.total) + 2*mostOutside + 2 + l.passed + l.passed/8
+func (l *SlotLists) MaxLen() int { return l.maxLen() }
+
+// maxLen is MaxLen for lists with these counts.
+func (c *slotCounts) maxLen() int {
+	n := 2 + expGolombLen(c.listed)
+	if c.total > 0 {
+		n += 2 + 2*bits.Len(uint(c.total)) + expGolombLen(c.total) + 2*mostOutside + 2 + c.passed + c.passed/8
 	}
-	if l.listed > 0 {
+	if c.listed > 0 {
 		// The sum of the gaps takes less than three bits for each, and the order is one too high at most.
-		n += 5 + l.kinds + l.listed*(bits.Len(uint(l.last/l.listed))+5)
-		if l.last >= bitbuf.RiceEscape<<mostOrder { // a gap may be escaped
-			n += l.listed * 2 * bits.Len(uint(l.last))
+		n += 5 + c.kindBits + c.listed*(bits.Len(uint(c.last/c.listed))+5)
+		if c.last >= bitbuf.RiceEscape<<mostOrder { // a gap may be escaped
+			n += c.listed * 2 * bits.Len(uint(c.last))
 		}
-		if l.total == 0 {
-			n += min(l.first, 32+2*bits.Len(uint(l.first)))
+		if c.total == 0 {
+			n += min(c.first, 32+2*bits.Len(uint(c.first)))
 		}
 	}
 	return n
@@ -195,196 +231,6 @@ func gapOrder(gaps, entries int) uint {
 
 // countOrder returns the order of the number of slots of a reference of n slots that have no update.
 func countOrder(n int) uint { return uint(bits.Len(uint(n))-1) >> refOrder }
-
-// Write appends the lists, which are not empty.
-//
-//	1 | 01 from 1, to 1, from, to | 00      all slots of the reference, a range, or no reference
-//	inverse 1 | number | gaps ...           within the range, the slots without update or those with one
-//	number | order | gap, kind | gap, kind ...
-func (l *SlotLists) Write(w *bitbuf.Writer) {
-	var x slotWriter
-	x.begin(l)
-	x.writeRange(w)
-	if x.n > 0 {
-		x.writeKept(w)
-	}
-	x.writeListed(w)
-}
-
-// A slotWriter writes slot lists.
-type slotWriter struct {
-	*SlotLists
-	from, to int // the range, as numbers of its slots
-	n        int // slots in it
-	start    int // the slot after that before the range
-	top      int // the slot after the range
-}
-
-// begin chooses the range.
-func (x *slotWriter) begin(l *SlotLists) {
-	x.SlotLists = l
-	below, upTo := l.below, l.below+l.passed
-	if l.begun < len(l.ref) && int(l.ref[l.begun].Block) == l.first>>6 {
-		below += bits.OnesCount64(l.ref[l.begun].Mask & (1<<(l.first&63) - 1))
-	}
-	if l.at > 0 && int(l.ref[l.at-1].Block) == l.last>>6 {
-		upTo -= bits.OnesCount64(l.ref[l.at-1].Mask >> (l.last & 63) >> 1)
-	}
-	x.to = l.total
-	if below > mostOutside {
-		x.from = below
-	}
-	if l.total-upTo > mostOutside {
-		x.to = upTo
-	}
-	x.n = x.to - x.from
-}
-
-// writeRange writes the range and finds the slots of the reference there.
-func (x *slotWriter) writeRange(w *bitbuf.Writer) {
-	if len(x.ref) == 0 {
-		w.WriteBits(0b00, 2)
-		return
-	}
-	if x.n == x.total {
-		w.WriteBool(true)
-	} else {
-		w.WriteBits(0b10, 2)
-		width := uint(bits.Len(uint(x.total)))
-		w.WriteBool(x.from > 0)
-		w.WriteBool(x.to < x.total)
-		if x.from > 0 {
-			w.WriteBits(uint64(x.from), width)
-		}
-		if x.to < x.total {
-			w.WriteBits(uint64(x.to), width)
-		}
-	}
-	x.findEnds()
-}
-
-// findEnds finds the slots at the ends of the range, as rangeSlots does from the numbers of its slots.
-func (x *slotWriter) findEnds() {
-	if x.from > 0 { // the range begins at or after the first entry
-		i, mask := x.begun, uint64(0)
-		if i < len(x.ref) && int(x.ref[i].Block) == x.first>>6 {
-			mask = x.ref[i].Mask & (1<<(x.first&63) - 1)
-		}
-		if mask == 0 {
-			i--
-			mask = x.ref[i].Mask
-		}
-		x.start = int(x.ref[i].Block)<<6 + bits.Len64(mask)
-	}
-	x.top = x.start
-	if x.n == 0 {
-		return
-	}
-	i, mask := len(x.ref)-1, ^uint64(0)
-	if x.to < x.total { // it ends at or before the last entry
-		if i = x.at - 1; int(x.ref[i].Block) == x.last>>6 {
-			mask = 1<<(x.last&63)<<1 - 1
-		}
-		if x.ref[i].Mask&mask == 0 {
-			i, mask = i-1, ^uint64(0)
-		}
-	}
-	x.top = int(x.ref[i].Block)<<6 + bits.Len64(x.ref[i].Mask&mask)
-}
-
-// blocks returns the blocks of the range.
-func (x *slotWriter) blocks() refRange {
-	i, count := x.begun, x.below
-	for count > x.from {
-		i--
-		count -= bits.OnesCount64(x.ref[i].Mask)
-	}
-	return refRange{ref: x.ref, from: x.from, to: x.to, i: i, count: count}
-}
-
-// writeKept writes which slots of the range have an update.
-func (x *slotWriter) writeKept(w *bitbuf.Writer) {
-	listed := x.n - x.kept
-	inverse := 2*listed > x.n
-	flip := uint64(0)
-	if inverse {
-		listed, flip = x.kept, ^uint64(0)
-	}
-	w.WriteBool(inverse)
-	w.WriteExpGolomb(uint64(listed), countOrder(x.n))
-	order := gapOrder(x.n-listed, listed)
-	u, gap := 0, 0
-	for r := x.blocks(); listed > 0 && r.next(); {
-		for u < len(x.updates) && x.updates[u].Block < r.block {
-			u++
-		}
-		var with uint64
-		if u < len(x.updates) && x.updates[u].Block == r.block {
-			with = x.updates[u].Mask
-		}
-		rest := r.mask
-		for list := r.mask & (^with ^ flip); list != 0; list &= list - 1 {
-			below := list&-list - 1
-			gap += bits.OnesCount64(rest & below)
-			w.WriteRice(uint64(gap), order)
-			rest &^= below<<1 | 1
-			gap = 0
-			listed--
-		}
-		gap += bits.OnesCount64(rest)
-	}
-}
-
-// A listedGap is a listed entry: the number of slots before it that are not kept, and its kind.
-type listedGap struct {
-	free uint32
-	kind EntryKind
-}
-
-// writeListed writes the other entries. Their gaps leave out the slots that have been written.
-func (x *slotWriter) writeListed(w *bitbuf.Writer) {
-	w.WriteExpGolomb(uint64(x.listed), 0)
-	if x.listed == 0 {
-		return
-	}
-	x.gaps = x.gaps[:0]
-	for e := x.entries(); e.next(); {
-		for list := e.list; list != 0; list &= list - 1 {
-			i := bits.TrailingZeros64(list)
-			x.gaps = append(x.gaps, listedGap{uint32(e.free(i)), e.kind(i)})
-		}
-	}
-	order := x.writeOrder(w, int(x.gaps[0].free), int(x.gaps[x.listed-1].free))
-	next := uint32(x.start)
-	for _, g := range x.gaps {
-		w.WriteRice(uint64(g.free-next), order)
-		next = g.free + 1
-		w.WriteUnary(uint(g.kind), uint(LastEntryKind))
-	}
-}
-
-// writeOrder writes the order of the gaps between the listed entries, given what is free before the first
-// and the last of them, and returns it. The one that follows from the reference takes a bit.
-func (x *slotWriter) writeOrder(w *bitbuf.Writer, first, last int) uint {
-	n := x.listed
-	order := gapOrder(last+1-x.start-n, n)
-	if len(x.ref) == 0 && n > 1 {
-		order = gapOrder(last-first-(n-1), n-1)
-	}
-	if len(x.ref) > 0 {
-		implied := impliedOrder(x.start, x.top, x.kept, n)
-		near := order-implied+1 <= 2
-		if w.WriteBool(!near); near {
-			return implied
-		}
-	}
-	w.WriteBits(uint64(order), orderBits)
-	return order
-}
-
-// impliedOrder returns the order of the gaps between n listed entries, if they are evenly spread over the
-// slots of the range that are left.
-func impliedOrder(start, top, kept, n int) uint { return gapOrder(top-start-kept-n, n) }
 
 // A refRange goes through the blocks of a range of a reference.
 type refRange struct {
@@ -441,68 +287,4 @@ func rangeSlots(r refRange) (start, top int) {
 		top = int(r.block)<<6 + bits.Len64(r.mask)
 	}
 	return start, top
-}
-
-// entries returns the blocks with entries.
-func (x *slotWriter) entries() entryBlocks { return entryBlocks{slotWriter: x, in: x.blocks()} }
-
-// entryBlocks goes through the blocks with entries.
-type entryBlocks struct {
-	*slotWriter
-	in     refRange
-	inside bool // in is at a block
-	ended  bool
-	u, o   int
-
-	block  uint32
-	list   uint64 // slots that are listed
-	kept   uint64 // slots that are not
-	before int    // slots that are not, in blocks before
-	first  int    // index of the first one of others in the block
-}
-
-func (e *entryBlocks) next() bool {
-	e.before += bits.OnesCount64(e.kept)
-	e.list, e.kept, e.first = 0, 0, e.o
-	if e.u == len(e.updates) && e.o == len(e.others) {
-		return false
-	}
-	e.block = ^uint32(0)
-	if e.u < len(e.updates) {
-		e.block = e.updates[e.u].Block
-	}
-	if e.o < len(e.others) {
-		e.block = min(e.block, e.others[e.o].Slot>>6)
-	}
-	for !e.ended && (!e.inside || e.in.block < e.block) {
-		e.inside = e.in.next()
-		e.ended = !e.inside
-	}
-	if e.u < len(e.updates) && e.updates[e.u].Block == e.block {
-		e.list = e.updates[e.u].Mask
-		e.u++
-		if e.inside && e.in.block == e.block {
-			e.kept = e.list & e.in.mask
-			e.list &^= e.kept
-		}
-	}
-	for e.o < len(e.others) && e.others[e.o].Slot>>6 == e.block {
-		e.list |= 1 << (e.others[e.o].Slot & 63)
-		e.o++
-	}
-	return true
-}
-
-// free returns how many slots before slot i of the block are not kept.
-func (e *entryBlocks) free(i int) int {
-	return int(e.block)<<6 + i - e.before - bits.OnesCount64(e.kept&(1<<i-1))
-}
-
-// kind returns the kind of the entry of slot i of the block, which is listed. They are asked for in order.
-func (e *entryBlocks) kind(i int) EntryKind {
-	if e.first < e.o && e.others[e.first].Slot == e.block<<6+uint32(i) {
-		e.first++
-		return e.others[e.first-1].Kind
-	}
-	return EntryUpdate
 }
