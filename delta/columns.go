@@ -24,9 +24,11 @@ type Columns struct {
 	active  []*column // columns in which something changed
 	of      []Against
 
-	some, more uint64 // slots with a symbol, with more than one
-	unusual    uint64 // slots in which a symbol is not the usual one
-	several    uint64 // slots in which more than one is not
+	some, more uint64                // slots with a symbol, with more than one
+	unusual    uint64                // slots in which a symbol is not the usual one
+	several    uint64                // slots in which more than one is not
+	texts      [blockSlots]bitString // rows of slots without symbols, but for what is not known of an unusual one
+	long       uint64                // slots whose rows take 64 bits or more, or that have no text
 	held       [blockSlots]int32
 	works      [blockSlots]int32
 
@@ -102,8 +104,8 @@ func (c *Columns) Encode(of []Against) (slots uint64) {
 // encode encodes the slots of c.of. It returns slots of which a baseline is not known; if there are
 // any, the result is not complete.
 func (c *Columns) encode() (lost uint64) {
-	c.some, c.more, c.unusual, c.several = 0, 0, 0, 0
-	c.held = [blockSlots]int32{}
+	c.some, c.more, c.unusual, c.several, c.long = 0, 0, 0, 0, 0
+	c.held, c.texts = [blockSlots]int32{}, [blockSlots]bitString{}
 	c.active = c.active[:0]
 	for _, f := range c.fields {
 		c.costs[f] = 0
@@ -127,6 +129,7 @@ func (c *Columns) encode() (lost uint64) {
 			changed := k.block.began(has, oldest)
 			if a.Ratio == 0 && changed != has && c.packed.layout.Components[k.component].moves {
 				k.unusual |= has &^ changed
+				c.long |= has &^ changed
 			}
 			if changed != 0 {
 				lost |= c.encodeColumn(k, changed, a)
@@ -167,6 +170,7 @@ func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint
 	k.changed |= changed
 	p := c.packed
 	p.held.rows = k.rows[:]
+	odd := p.layout.Components[k.component].oddKnown()
 	if steps := p.movingSteps(k.component); steps != nil && a.Ratio != 0 {
 		changed = c.encodeSteps(k, steps, changed, a.Ratio)
 	}
@@ -183,18 +187,32 @@ func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint
 		}
 		p.held.n, p.held.unusual = i, 0
 		p.Add(k.component, k.block.record(uint(i), stride)[recordRow:], base, base2, a.Ratio)
+		r, known := &k.rows[i], k.rows[i].symbol
 		if p.held.unusual > 0 {
 			k.unusual |= 1 << i
+			known = odd
 		}
-		c.held[i] += int32(k.rows[i].n) - 1
+		c.held[i] += int32(r.n) - 1
+		c.addText(i, r.bitString, known)
 	}
 	return lost
+}
+
+// addText appends a row without its first bits, which are known, to those of slot i.
+func (c *Columns) addText(i int, row bitString, known uint32) {
+	t := &c.texts[i]
+	if row.n+t.n >= 64 {
+		c.long |= 1 << i
+		return
+	}
+	t.acc |= row.acc >> known << t.n
+	t.n += row.n - uint(known)
 }
 
 // encodeSteps is encodeColumn for a component that consists of steps and slots that have both
 // baselines. It returns the other slots.
 func (c *Columns) encodeSteps(k *column, steps []step, changed uint64, ratio int64) (left uint64) {
-	p, stride := c.packed, k.block.stride()
+	p, stride, odd := c.packed, k.block.stride(), c.packed.layout.Components[k.component].oddKnown()
 	for i := range steps {
 		steps[i].total = 0
 	}
@@ -216,10 +234,13 @@ func (c *Columns) encodeSteps(k *column, steps []step, changed uint64, ratio int
 				steps[j].total += uint32(steps[j].bits[x.way])
 			}
 		}
+		known := x.symbol
 		if !x.usual {
 			k.unusual |= 1 << i
+			known = odd
 		}
 		c.held[i] += int32(x.n) - 1
+		c.addText(i, x.bitString, known)
 	}
 	first := uint32(p.layout.Components[k.component].first)
 	for i := range steps {
@@ -304,22 +325,21 @@ func (c *Columns) Most(slots uint64) int {
 	return int(most) + c.n + 2
 }
 
-// Write writes the n bits of head, up to 32, and the rows of a slot.
-func (c *Columns) Write(w *bitbuf.Writer, slot int, head uint64, n uint) {
+// Write writes the rows of a slot.
+func (c *Columns) Write(w *bitbuf.Writer, slot int) {
 	i := uint(slot) % blockSlots
-	h := &c.packed.held
-	d := bitString{head, n}
-	if (c.more&^c.unusual)>>i&1 != 0 { // most slots of most games
-		d = d.put(h.words, 0, 1)
-		for _, k := range c.active {
-			if k.changed>>i&1 != 0 {
-				d = h.put(d, &k.rows[i], uint(k.rows[i].symbol))
-			}
-		}
-		d.write(w, h.words)
+	if (c.more&^(c.unusual|c.long))>>i&1 != 0 { // most slots of most games
+		t := &c.texts[i]
+		w.WriteBits(t.acc<<1, t.n+1) // after the bit of a slot without an unusual symbol
 		return
 	}
 	start, omitted := c.start(i, c.symbols(i))
+	if omitted && c.long>>i&1 == 0 {
+		w.WriteBits(start.acc, start.n)
+		w.WriteBits(c.texts[i].acc, c.texts[i].n)
+		return
+	}
+	h, d := &c.packed.held, bitString{}
 	d = d.put(h.words, start.acc, start.n)
 	for _, k := range c.columns[:c.n] {
 		without := uint(0)

@@ -131,13 +131,8 @@ func (x *columnsTest) check(of []Against) {
 				continue
 			}
 			w2 := bitbuf.NewWriter(make([]byte, 1<<13))
-			x.columns.Write(&w2, slot, 0, 0)
+			x.columns.Write(&w2, slot)
 			require.Equal(x.t, bitsOf(&w), bitsOf(&w2), "slot %d at tick %d against %+v", slot, x.now, of[i])
-			n := uint(slot % 33)
-			head := uint64(1)<<n - 1
-			w3 := bitbuf.NewWriter(make([]byte, 1<<13))
-			x.columns.Write(&w3, slot, head, n)
-			require.Equal(x.t, number(head, n)+bitsOf(&w), bitsOf(&w3))
 			require.EqualValues(x.t, x.columns.Works(1 << (slot % blockSlots))[slot%blockSlots], works[slot%blockSlots])
 			require.Equal(x.t, w.Len(), x.columns.Bits(slot))
 			require.LessOrEqual(x.t, w.Len(), most)
@@ -240,7 +235,7 @@ func TestColumnsAllocateNothing(t *testing.T) {
 		}
 		w := bitbuf.NewWriter(memory)
 		for set := x.columns.Encode(of); set != 0; set &= set - 1 {
-			x.columns.Write(&w, columnsFirst+bits.TrailingZeros64(set), 0, 0)
+			x.columns.Write(&w, columnsFirst+bits.TrailingZeros64(set))
 		}
 	}
 	encode()

@@ -167,6 +167,9 @@ func (b *block) refresh(i uint, t Tick) {
 
 // began returns those of a set of slots whose present version began after tick t.
 func (b *block) began(set uint64, t Tick) (later uint64) {
+	if !b.latest.After(t) {
+		return 0
+	}
 	stride := b.stride()
 	for ; set != 0; set &= set - 1 {
 		i := uint(bits.TrailingZeros64(set))

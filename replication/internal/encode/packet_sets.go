@@ -250,7 +250,7 @@ func (c *PacketSets) appendBlock(set *PacketSet, b int, changed uint64) bool {
 	for d := changed; d != 0; d &= d - 1 {
 		i := bits.TrailingZeros64(d)
 		from := w.Len()
-		c.columns.Write(&w, b<<6+i, 0, 0)
+		c.columns.Write(&w, b<<6+i)
 		work += int(works[i])
 		set.Entries = append(set.Entries, SharedEntry{int32(from), int32(w.Len()), works[i], int32(work)})
 	}
