@@ -20,7 +20,7 @@ func (x *fixture) firstName(packet []byte) delta.Baselines {
 	names := delta.NamesAt(delta.Tick(h.Tick))
 	names.Read(&r, true)
 	var slots wire.SlotReader
-	complete, refers := slots.HasReference(&r)
+	complete, refers, _ := slots.HasReference(&r)
 	var ref []wire.SlotBlock
 	if refers {
 		ref = []wire.SlotBlock{{Block: 0, Mask: 1}} // the only entity

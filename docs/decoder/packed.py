@@ -15,7 +15,8 @@ def read_packed(r, tick, client):
     if not r.left:
         return entries
     pairs.read_front(r)
-    for slot, kind in read_slots(r, pairs.pairs[0].a1, client):
+    slots, apart = read_slots(r, pairs.pairs[0].a1, client)
+    for slot, kind in slots:
         client.check_slot(slot)
         if kind == PART:
             entries.append(Entry("part", slot, part=read_part(r)))
@@ -33,6 +34,8 @@ def read_packed(r, tick, client):
     if r.left:
         raise Malformed("bits after the last entry")
     check_entries(entries, r.end)
+    for e in entries:
+        e.apart = apart == 1
     return entries
 
 

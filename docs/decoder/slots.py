@@ -7,8 +7,8 @@ FREE_UPDATES = 4096
 
 
 def read_slots(r, base_tick, client):
-    """Returns the entries of a packet as pairs of a slot and a kind, in ascending order of slots."""
-    reference, first, last = read_range(r, base_tick, client)
+    """Returns the entries of a packet as pairs of a slot and a kind, in ascending order of slots, and whether it is apart."""
+    reference, first, last, apart = read_range(r, base_tick, client)
     inside = reference[first:last]
     kept = read_kept(r, inside) if inside else []
     if len(kept) > FREE_UPDATES + r.left:
@@ -16,18 +16,19 @@ def read_slots(r, base_tick, client):
     start = reference[first - 1] + 1 if first else 0
     end = max(start, reference[last - 1] + 1 if last else 0)
     listed = read_listed(r, bool(reference), start, end, set(kept))
-    return sorted([(slot, UPDATE) for slot in kept] + listed)
+    return sorted([(slot, UPDATE) for slot in kept] + listed), apart
 
 
 def read_range(r, base_tick, client):
-    """The reference, and the range of it that the packet is about."""
+    """The reference, the range of it that the packet is about, and whether the packet is apart."""
     if r.bit():
         reference = client.slots_of(base_tick)
         r.note("reference", "all %d slots of tick %d" % (len(reference), base_tick))
-        return reference, 0, len(reference)
+        return reference, 0, len(reference), 0
     if not r.bit():
-        r.note("reference", "none")
-        return [], 0, 0
+        apart = r.bit()
+        r.note("reference", "none, and the packet is apart" if apart else "none")
+        return [], 0, 0, apart
     reference = client.slots_of(base_tick)
     n = len(reference)
     has_first, has_last = r.bit(), r.bit()
@@ -36,7 +37,7 @@ def read_range(r, base_tick, client):
     if first > last or last > n:
         raise Malformed("range of the reference")
     r.note("reference", "slots %d to %d of the %d of tick %d" % (first, last, n, base_tick))
-    return reference, first, last
+    return reference, first, last, 0
 
 
 def read_kept(r, inside):

@@ -106,21 +106,39 @@ func (p *Tracker) MayRest() bool {
 	return !p.MaySendNow() && p.sight.View.Limited == (p.sight.View.InView != nil)
 }
 
-// CanRelay reports whether shared packets can be all that the peer is sent: it needs exactly what
-// changed in this tick, and holds everything at the baselines of these packets.
-func (p *Tracker) CanRelay() bool {
-	t, of := &p.Acks, p.Likely
+// leastApart is the least number of changes in a tick with which packets apart are sent. One more packet is
+// little then.
+const leastApart = 512
+
+// Splits reports whether what is dirty but did not change in this tick, because it was lost before, is sent in
+// packets apart. Then these do not keep the others from being shared, now and by the packets that refer to
+// them.
+func (p *Tracker) Splits() bool {
+	return p.sight.View.InView == nil && !p.Classes.Compact && p.Snap.Slots.Changes >= leastApart &&
+		len(p.interest.Groups.Blocks) == 0
+}
+
+// CanRelay reports whether shared packets may have what changed in this tick: all of it, or if the peer splits
+// some of it.
+func (p *Tracker) CanRelay(splits bool) bool {
+	of := p.Likely
 	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked {
 		return false
 	}
-	if !p.holdsPair(of) || !p.Snap.Predicts(of) || !t.LacksNothing(of.Base) || !t.LacksNothing(of.Second) {
+	if !p.holdsPair(of) || !p.Snap.Predicts(of) || !p.refersToAll(of.Base) {
 		return false
 	}
-	return !p.anyDirty() && t.holdsAll() && p.refersToAll(of.Base)
+	return splits || p.HoldsAll() && !p.AnyDirty()
 }
 
-// anyDirty reports whether anything is dirty.
-func (p *Tracker) anyDirty() bool {
+// HoldsAll reports whether the peer holds everything at the likely baselines.
+func (p *Tracker) HoldsAll() bool {
+	t := &p.Acks
+	return t.LacksNothing(p.Likely.Base) && t.LacksNothing(p.Likely.Second) && t.holdsAll()
+}
+
+// AnyDirty reports whether anything is dirty.
+func (p *Tracker) AnyDirty() bool {
 	for w, blocks := range p.Acks.DirtyBlocks {
 		for b := range bitset.Slots(w, blocks) {
 			if p.DirtyIn(b) != 0 {

@@ -2,6 +2,7 @@ package ackstate
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -31,7 +32,7 @@ func (l *SentLog) packetsOf(at delta.Tick, before uint32) (first, end uint32, ar
 			return first, end, false
 		case sent.Tick != at:
 			return first, end, true
-		case sent.Status != SentAcked && sent.Count > 0:
+		case sent.Status != SentAcked && sent.Count > 0 && !sent.Apart:
 			return first, end, false
 		}
 	}
@@ -44,7 +45,7 @@ func (l *SentLog) appendStates(ref []wire.SlotBlock, first, end uint32) []wire.S
 		sent := l.At(q)
 		for i := range sent.Count {
 			r := l.Record(sent, i)
-			if r.Kind != baseline.RecordState {
+			if r.Kind != baseline.RecordState || sent.Apart {
 				continue
 			}
 			n := len(ref)
@@ -77,31 +78,30 @@ func sortBlocks(ref []wire.SlotBlock) []wire.SlotBlock {
 	return ref[:n+1]
 }
 
-// hasAll reports whether the packets of tick now have exactly the states that changed in it, in their order.
+// hasAll reports whether the packets of tick now, but for those that are apart, have states of exactly the slots
+// that changed in it. They have each slot once at most.
 func (l *SentLog) hasAll(s *snapshot.SlotTable, now delta.Tick) bool {
-	q, i := l.Next, uint32(0)
-	for q != l.Oldest && l.At(q-1).Tick == now {
-		q--
-	}
-	record := func() (r baseline.Record, ok bool) {
-		for ; q != l.Next; q, i = q+1, 0 {
-			if sent := l.At(q); i < sent.Count {
-				return l.Record(sent, i), true
+	n := 0
+	for q := l.Next; q != l.Oldest && l.At(q-1).Tick == now; q-- {
+		sent := l.At(q - 1)
+		if sent.Apart {
+			continue
+		}
+		for i := range sent.Count {
+			r := l.Record(sent, i)
+			switch {
+			case r.Kind != baseline.RecordState:
+			case r.Mask&^(s.Changed[r.Block]&s.Alive[r.Block]) != 0:
+				return false
+			default:
+				n += bits.OnesCount64(r.Mask)
 			}
 		}
-		return r, false
 	}
 	for _, b := range s.Busy {
-		for left := s.Changed[b] & s.Alive[b]; left != 0; i++ {
-			r, ok := record()
-			if !ok || r.Kind != baseline.RecordState || r.Block != uint32(b) || r.Mask&^left != 0 {
-				return false
-			}
-			left &^= r.Mask
-		}
+		n -= bits.OnesCount64(s.Changed[b] & s.Alive[b])
 	}
-	_, more := record()
-	return !more
+	return n == 0
 }
 
 // lastBefore returns the sequence of the last packet from before a tick, or else of the first one that is not

@@ -27,6 +27,7 @@ const (
 type SentPacket struct {
 	Status SentStatus
 	Shared bool            // a copy of a shared packet
+	Apart  bool            // its slots are not in the reference of later packets
 	Form   wire.HeaderForm // of a copy
 	Bytes  uint16          // of the packet; 0: congestion control ignores it
 	Part   uint16          // if it carries nothing but a part of a large state, the number of the part

@@ -2,6 +2,7 @@ package encode
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -131,6 +132,11 @@ func appendReference(ref []wire.SlotBlock, s *snapshot.SlotTable, at delta.Tick)
 func (set *PacketSet) Want(b int, slots uint64) {
 	set.wanted[b] |= slots
 	set.asked.Add(b)
+}
+
+// LacksAny reports whether a complete set misses something.
+func (set *PacketSet) LacksAny() bool {
+	return slices.ContainsFunc(set.Lacking, func(blocks uint64) bool { return blocks != 0 })
 }
 
 // findLacking finds the blocks of which a complete set misses something.

@@ -83,9 +83,12 @@ func (rc *Receiver) DecodeBody(body []byte, pad int, h *wire.StateHeader) error 
 	if rc.in.packed.r.Pos() != end {
 		return wire.ErrMalformed
 	}
-	rc.in.former.note(rc.staged.entries, tick)
+	refers := !rc.in.packed.apart // later packets, to its slots
+	if refers {
+		rc.in.former.note(rc.staged.entries, tick)
+	}
 	err := rc.commit(h, rc.in.packed.base)
-	if err == nil {
+	if err == nil && refers {
 		rc.in.former.keep(tick)
 	}
 	return err

@@ -15,6 +15,7 @@ type packedEntries struct {
 	r       bitbuf.Reader
 	slots   wire.SlotReader
 	base    delta.Tick // of the packet, see wire.StateHeader
+	apart   bool       // the packet is, see wire.SlotReader.HasReference
 	context wire.Context
 	ratio   int64         // of the entry's baselines
 	symbols delta.Symbols // of the entry
@@ -22,7 +23,7 @@ type packedEntries struct {
 
 // begin starts a packet whose entries end at bit end. Their slots refer to those of former packets.
 func (p *packedEntries) begin(body []byte, end int, limit uint32, tick delta.Tick, former *slotHistory) error {
-	p.r, p.base = bitbuf.NewReader(body), tick-1
+	p.r, p.base, p.apart = bitbuf.NewReader(body), tick-1, false
 	p.context = wire.Context{Names: delta.NamesAt(tick)}
 	if end == 0 {
 		p.slots.Reset()
@@ -30,7 +31,8 @@ func (p *packedEntries) begin(body []byte, end int, limit uint32, tick delta.Tic
 	}
 	p.base = p.context.Names.Read(&p.r, true).A1 // the front of the list of baselines
 	var ref []wire.SlotBlock
-	complete, refers := p.slots.HasReference(&p.r)
+	complete, refers, apart := p.slots.HasReference(&p.r)
+	p.apart = apart
 	if p.r.Err() != nil {
 		return wire.ErrMalformed
 	}

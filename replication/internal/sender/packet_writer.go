@@ -27,6 +27,7 @@ type packetWriter struct {
 	// The open packet.
 	open   bool
 	refers bool          // Ref of the cache is that of the tick
+	apart  bool          // later packets do not refer to the slots of those that are sent now
 	w      bitbuf.Writer // contents of the entries; their slots are in the cache
 	header wire.StateHeader
 	front  delta.Baselines
@@ -41,7 +42,7 @@ func (k *packetWriter) begin() {
 	if k.out.buf == nil {
 		k.out.buf = make([]byte, k.opts.MTU)
 	}
-	k.refers = false
+	k.refers, k.apart = false, false
 	if k.Compact != nil {
 		k.Compact.Kept.Shrink(k.snap.Tick)
 	}
@@ -61,10 +62,15 @@ func (k *packetWriter) start() {
 			c.RefSlots = wire.CountSlots(c.Ref)
 		}
 		k.w.Reset(c.Contents[:len(k.out.buf)-k.body])
-		c.Slots.Begin(c.Ref, c.RefSlots)
+		if k.apart {
+			c.Slots.BeginApart()
+		} else {
+			c.Slots.Begin(c.Ref, c.RefSlots)
+		}
 	}
 	k.Context = wire.Context{Names: delta.NamesFrom(k.snap.Tick, k.front)}
 	k.sent = k.acked.Log.Begin(k.snap.Tick)
+	k.sent.Apart = k.apart
 	k.open, k.work = true, 0
 }
 

@@ -28,6 +28,7 @@ type Sender struct {
 	Relays  bool // the packets of a complete packet set may be all that the peer needs
 	Rests   bool // the peer needs nothing
 	inOrder bool // everything dirty is sent, in slot order
+	splits  bool // what changed in this tick is sent before all else, see ackstate.Tracker.Splits
 	Sending bool // states are being sent; or a send function panicked while they were
 
 	counted  uint64 // entities sent in the ticks that account has covered

@@ -12,9 +12,10 @@ import (
 // This file copies what was encoded for several peers: complete packets under headers of their own,
 // blocks of slots, and stretches of entries.
 
-// takeAll sends the peer all packets of its packet set, and returns true, if they are exactly what
-// it needs and may be sent. If nothing changed, it needs none.
-func (p *stateSender) takeAll() bool {
+// relay sends the peer the packets of its packet set of which it holds all baselines, and returns true. What
+// else changed in this tick is dirty then. If the peer does not split, it needs all of the packets and nothing
+// else, or relay sends none and returns false. If nothing changed, there are none.
+func (p *stateSender) relay(splits bool) bool {
 	if p.snap.Slots.Changes == 0 {
 		return true
 	}
@@ -22,31 +23,54 @@ func (p *stateSender) takeAll() bool {
 		return false
 	}
 	set := &p.worker.Sets.List[p.packetSet]
-	if !p.canTakeAll(set) {
+	if !p.mayRelay(set) || !splits && set.LacksAny() {
 		return false
 	}
-	first := p.acked.Log.Next
-	for i := range set.Packets {
-		p.packet.relay(set, &set.Packets[i])
+	holdsAll := p.acked.HoldsAll()
+	for i := 0; i < len(set.Packets); i++ {
+		first, sequence := i, p.acked.Log.Next
+		for i < len(set.Packets) && (holdsAll || p.holds(set, &set.Packets[i])) {
+			p.packet.relay(set, &set.Packets[i])
+			i++
+		}
+		p.packet.out.putCopies(set.Packets[first:i], sequence)
+		if i < len(set.Packets) {
+			p.markDirty(set, &set.Packets[i])
+		}
 	}
-	p.packet.out.putCopies(set.Packets, first)
+	s := &p.snap.Slots
+	for w, blocks := range set.Lacking {
+		for b := range bitset.Slots(w, blocks) {
+			p.acked.MarkDirty(b, s.Changed[b]&s.Alive[b]&^set.Slots[b])
+		}
+	}
 	return true
 }
 
-// canTakeAll reports whether a complete packet set has everything that changed, and its packets may
-// all be sent.
-func (p *stateSender) canTakeAll(set *encode.PacketSet) bool {
+// mayRelay reports whether the packets of a set may all be sent.
+func (p *stateSender) mayRelay(set *encode.PacketSet) bool {
 	budget := p.packet.budget
-	if p.acked.Log.Next+uint32(len(set.Packets))-p.acked.Log.Oldest > ackstate.MaxInFlight ||
-		budget.Rate > 0 && !budget.affords(len(set.Packets)) {
-		return false
-	}
-	for _, blocks := range set.Lacking {
-		if blocks != 0 {
+	return p.acked.Log.Next+uint32(len(set.Packets))-p.acked.Log.Oldest <= ackstate.MaxInFlight &&
+		(budget.Rate == 0 || budget.affords(len(set.Packets)))
+}
+
+// holds reports whether the peer holds all baselines of a packet of a set.
+func (p *stateSender) holds(set *encode.PacketSet, k *encode.SharedPacket) bool {
+	for i := range set.Records[k.First:k.End] {
+		r := set.Records[k.First+i].Record()
+		if r.Mask&(p.acked.LackOf(set.BasePair, int(r.Block))|p.acked.Acks.None[r.Block]) != 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// markDirty marks the slots of a packet of a set dirty.
+func (p *stateSender) markDirty(set *encode.PacketSet, k *encode.SharedPacket) {
+	for i := range set.Records[k.First:k.End] {
+		r := set.Records[k.First+i].Record()
+		p.acked.MarkDirty(int(r.Block), r.Mask)
+	}
 }
 
 // copies returns the slots of a block whose entries can be copied from a packet set, because the
@@ -115,7 +139,12 @@ func (k *packetWriter) relay(set *encode.PacketSet, from *encode.SharedPacket) {
 	k.stats.Updates += uint64(from.Entries)
 	sent := k.acked.Log.Begin(k.snap.Tick)
 	sent.Shared, sent.Form = true, k.acked.HeaderForm()
-	k.acked.Log.AddAll(sent, set.Records[from.First:from.End])
+	records := set.Records[from.First:from.End]
+	k.acked.Log.AddAll(sent, records)
+	for i := range records {
+		r := records[i].Record()
+		k.acked.Dirty[r.Block] &^= r.Mask
+	}
 	k.commit(k.out.headSize(sent.Form)+len(from.Body), from.Bits)
 }
 

@@ -43,7 +43,8 @@ func (p *Sender) prepare(c *chooser) {
 	if p.Sending {
 		p.markLacking()
 	}
-	if p.inOrder && p.acked.CanRelay() {
+	p.splits = p.inOrder && p.acked.Splits()
+	if p.inOrder && p.acked.CanRelay(p.splits) {
 		p.planned, p.Relays = sendAll, true
 	} else {
 		p.acked.FindPairs()
@@ -122,17 +123,34 @@ func (p *Sender) sendPlanned(c *worker) {
 	p.states.worker, p.Packet.cache = c, &c.Cache
 	switch p.planned {
 	case sendAll:
-		if p.Relays && p.states.takeAll() {
-			return
-		}
-		if p.Relays {
-			p.Relays = false
-			p.acked.FindPairs()
-			p.acked.MarkChanged()
-		}
-		p.sendDirty(p.acked.Dirty)
+		p.sendAll()
 	case sendBest:
 		p.sendChosen(&c.choice)
+	}
+}
+
+// sendAll sends everything dirty, as shared packets as far as possible.
+func (p *Sender) sendAll() {
+	relayed := p.Relays && p.states.relay(p.splits)
+	if relayed && !p.acked.AnyDirty() {
+		return
+	}
+	if p.Relays {
+		p.acked.FindPairs()
+	}
+	if p.Relays && !relayed {
+		p.acked.MarkChanged()
+	}
+	p.Relays = false
+	if !p.splits {
+		p.sendDirty(p.acked.Dirty)
+		return
+	}
+	p.sendDirty(p.snap.Slots.Changed)
+	if p.states.resume == 0 {
+		p.Packet.apart = true
+		p.sendDirty(p.acked.Dirty)
+		p.Packet.apart = false
 	}
 }
 

@@ -26,12 +26,16 @@ func (s *SlotReader) Reset() {
 	s.kept, s.listed, s.at, s.rest, s.next = s.kept[:0], s.listed[:0], 0, 0, 0
 }
 
-// HasReference reads whether the lists refer to a reference.
-func (s *SlotReader) HasReference(r *bitbuf.Reader) (complete, ok bool) {
-	if complete = r.ReadBool(); complete {
-		return true, true
+// HasReference reads whether the lists refer to a reference. Without one it reads whether the packet is apart:
+// then its slots are not in the reference of later packets.
+func (s *SlotReader) HasReference(r *bitbuf.Reader) (complete, ok, apart bool) {
+	if r.ReadBool() {
+		return true, true, false
 	}
-	return false, r.ReadBool()
+	if r.ReadBool() {
+		return false, true, false
+	}
+	return false, false, r.ReadBool()
 }
 
 // Read reads the rest, given the reference and whether it is used completely. Slots are below limit. It

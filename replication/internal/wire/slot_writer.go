@@ -8,7 +8,7 @@ import (
 
 // Write appends the lists, which are not empty.
 //
-//	1 | 01 from 1, to 1, from, to | 00      all slots of the reference, a range, or no reference
+//	1 | 01 from 1, to 1, from, to | 00 apart 1      all slots of the reference, a range, or no reference
 //	inverse 1 | number | gaps ...           within the range, the slots without update or those with one
 //	number | order | gap, kind | gap, kind ...
 func (l *SlotLists) Write(w *bitbuf.Writer) {
@@ -54,6 +54,7 @@ func (x *slotWriter) begin(l *SlotLists) {
 func (x *slotWriter) writeRange(w *bitbuf.Writer) {
 	if len(x.ref) == 0 {
 		w.WriteBits(0b00, 2)
+		w.WriteBool(x.apart)
 		return
 	}
 	if x.n == x.total {

@@ -31,6 +31,7 @@ type SlotLists struct {
 	ref    []SlotBlock  // ascending; empty: there is none
 	blocks []entryBlock // ascending
 	kinds  []EntryKind  // of entries that are not updates, in their order
+	apart  bool
 	slotCounts
 }
 
@@ -69,6 +70,12 @@ const (
 func (l *SlotLists) Begin(ref []SlotBlock, slots int) {
 	*l = SlotLists{ref: ref, blocks: l.blocks[:0], kinds: l.kinds[:0]}
 	l.first, l.total = -1, slots
+}
+
+// BeginApart empties the lists for a packet whose slots are not in the reference of later packets.
+func (l *SlotLists) BeginApart() {
+	l.Begin(nil, 0)
+	l.apart = true
 }
 
 // CountSlots returns the number of slots in blocks.
@@ -204,7 +211,7 @@ func (l *SlotLists) MaxLen() int { return l.maxLen() }
 
 // maxLen is MaxLen for lists with these counts.
 func (c *slotCounts) maxLen() int {
-	n := 2 + expGolombLen(c.listed)
+	n := 3 + expGolombLen(c.listed)
 	if c.total > 0 {
 		n += 2 + 2*bits.Len(uint(c.total)) + expGolombLen(c.total) + 2*mostOutside + 2 + c.passed + c.passed/8
 	}
