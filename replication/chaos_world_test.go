@@ -94,6 +94,7 @@ type chaosConfig struct {
 	dup           float64
 	bigRests      bool
 	sharedPackets bool
+	apart         int // changes in a tick with which packets apart are sent, 0: the default
 	wild          *wildConfig
 	settled       bool // settled ticks are checked
 	interval      int  // the send interval of all peers, 0: it may change
@@ -137,6 +138,7 @@ func randomChaosConfig(seed uint64) chaosConfig {
 	c.firstSeq = pick(r, uint16(0), 1<<16-100)
 	c.bigRests = r.IntN(2) == 0
 	c.sharedPackets = r.IntN(3) > 0
+	c.apart = pick(rand.New(rand.NewPCG(seed, 78)), 0, 1, 20)
 	return c
 }
 
@@ -152,6 +154,9 @@ func newChaosGame(t testing.TB, c chaosConfig) *chaosGame {
 	a.world = &w
 	opts := []ServerOption{WithSeed(c.seed), WithMTU(c.mtu), WithWindow(c.window), WithWorkers(c.workers), replicationtest.FirstTick(c.firstTick), replicationtest.FirstSequence(c.firstSeq)}
 	opts = append(opts, config.ServerFunc(func(o *config.ServerOptions) { o.NoSharedPackets = !c.sharedPackets }))
+	if c.apart > 0 {
+		opts = append(opts, config.ServerFunc(func(o *config.ServerOptions) { o.LeastApart = c.apart }))
+	}
 	opts = append(opts, WithBaselineInterval(c.grid))
 	a.server = NewServer(a.world, testSchema(), opts...)
 	for i := range a.server.schema.Components {

@@ -1,10 +1,12 @@
 package replication
 
 import (
+	"math"
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -44,6 +46,31 @@ func TestSharedPacketsCarryTheSameAsCachedEntries(t *testing.T) {
 		require.Equal(t, b.UpToDate, a.UpToDate)
 		require.InEpsilon(t, float64(b.EntityBits), float64(a.EntityBits), 0.005, "how much gaps take depends on where packets end")
 	}
+}
+
+// TestLossDoesNotKeepPacketsFromBeingShared: most packets are shared although each peer misses something now and
+// then, since what it misses is sent apart.
+func TestLossDoesNotKeepPacketsFromBeingShared(t *testing.T) {
+	seed := seedOf(t)
+	play := func(leastApart int) float64 {
+		r := newSharedRig(t, scaleGame(2000), 0, 0, seed)
+		r.server.opts.LeastApart = leastApart
+		for i := range 6 {
+			r.fakes, r.acks = append(r.fakes, connectFake(t, r.server, uint64(i)+1, 4, 0.03)), append(r.acks, nil)
+		}
+		for range 300 {
+			r.tick()
+		}
+		r.check(t)
+		packets := uint64(0)
+		for _, f := range r.fakes {
+			packets += f.peer.Stats().Packets
+		}
+		return float64(r.server.Stats().SharedPackets) / float64(packets)
+	}
+	with, without := play(config.LeastApart), play(math.MaxInt)
+	require.Greater(t, with, 0.75)
+	require.Less(t, without, 0.6)
 }
 
 // TestSharedPacketsMixWithOtherPackets: peers that need more than the shared packets get these, or

@@ -106,15 +106,11 @@ func (p *Tracker) MayRest() bool {
 	return !p.MaySendNow() && p.sight.View.Limited == (p.sight.View.InView != nil)
 }
 
-// leastApart is the least number of changes in a tick with which packets apart are sent. One more packet is
-// little then.
-const leastApart = 512
-
 // Splits reports whether what is dirty but did not change in this tick, because it was lost before, is sent in
 // packets apart. Then these do not keep the others from being shared, now and by the packets that refer to
 // them.
 func (p *Tracker) Splits() bool {
-	return p.sight.View.InView == nil && !p.Classes.Compact && p.Snap.Slots.Changes >= leastApart &&
+	return p.sight.View.InView == nil && !p.Classes.Compact && p.Snap.Slots.Changes >= p.Snap.Opts.LeastApart &&
 		len(p.interest.Groups.Blocks) == 0
 }
 

@@ -23,6 +23,10 @@ const DefaultTickRate = 60
 // server.
 const ClientTimeout = 10
 
+// LeastApart is the least number of changes in a tick with which the server sends what was lost in packets apart.
+// One more packet is little then.
+const LeastApart = 512
+
 // ServerOptions has the settings that the options of a server make.
 type ServerOptions struct {
 	EndOptions
@@ -45,4 +49,5 @@ type ServerOptions struct {
 	NoSilence       bool      // no peer counts as silent
 	Compact         bool      // the coding of peers that choose none
 	FreeWork        WorkBound // of a packet
+	LeastApart      int       // see LeastApart
 }
