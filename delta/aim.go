@@ -41,66 +41,93 @@ type sight struct {
 	roughly bool              // base is the code to expect, and nothing is learnt
 }
 
-// amount has what a number is coded with: a Linear or Wrap field, or a component of a quaternion.
+// numberModel is what a model has learnt of a number.
+type numberModel struct {
+	decisions *[numberDecisions]decision
+	shares    *[numberShares]int32
+}
+
+// number returns what the model has learnt of a Linear, Wrap or Quat field.
+func (c *Compact) number(field int) numberModel {
+	col := &c.columns[field]
+	return numberModel{
+		(*[numberDecisions]decision)(c.model.decisions[col.decisions:]),
+		(*[numberShares]int32)(c.model.shares[col.shares:]),
+	}
+}
+
+// amount has what a number is coded with: a Linear or Wrap field, or a component of a quaternion. It has no pointers,
+// since storing them takes longer.
 type amount struct {
-	column  []decision
 	context uint
 	at      int64 // the prediction, against which the residual is taken
 	above   int64 // how far the fine prediction is above that, in units of 1/2^fineBits codes
 	aimed   bool
 	fine    uint // index of the decisions whether it is longer than 0 bits, or 0 if context has them
 
-	parts  [shareParts]int64
-	shares [shareParts]*int32
+	nearer int // as in sight
+	parts  [shareParts]part
+}
+
+// part is a distance from which a share is taken.
+type part struct {
+	distance int64
+	size     uint // bits of its magnitude
+	share    uint // index of the share
 }
 
 // aim prepares a number of a field.
-func (c *Compact) aim(n *amount, field int, s *sight, first bool) {
-	col := &c.columns[field]
-	n.column = c.model.decisions[col.decisions:][:numberDecisions]
+func (c *Compact) aim(n *amount, m numberModel, s *sight, first bool) {
 	n.at, n.above, n.fine, n.aimed = s.base, 0, 0, s.moving && !s.roughly
 	if !n.aimed {
 		n.context = numberContext(s.moving, first, 0, 0, c.largest)
 		return
 	}
-	shares := c.model.shares[col.shares:][:numberShares]
-	fine := s.base << fineBits
-	for i := range s.nearer + 1 {
-		part := s.ahead[i]
-		if i > 0 {
-			part -= s.ahead[0]
+	far := s.ahead[0]
+	fine := s.base<<fineBits + n.reach(m, 0, far)
+	if n.nearer = s.nearer; s.nearer > 0 {
+		if fine += n.reach(m, 1, s.ahead[1]-far); s.nearer > 1 {
+			fine += n.reach(m, 2, s.ahead[2]-far)
 		}
-		n.parts[i] = part
-		n.shares[i] = &shares[i*shareContexts+min(bits.Len64(uint64(abs(part))>>(fineBits-2)), shareContexts-1)]
-		fine += (part*int64(*n.shares[i]) + 1<<15) >> 16
 	}
-	clear(n.parts[s.nearer+1:])
 	n.at = (fine + 1<<(fineBits-1)) >> fineBits
 	n.above = fine - n.at<<fineBits
-	ahead := uint(bits.Len64(uint64(abs(s.ahead[0])) >> fineBits))
+	ahead := max(n.parts[0].size, fineBits) - fineBits
 	spread := ahead
 	if s.nearer > 0 {
-		spread = uint(bits.Len64(uint64(abs(n.parts[1])) >> (fineBits - 2)))
+		spread = max(n.parts[1].size, fineBits-2) - (fineBits - 2)
 	}
 	n.context = numberContext(true, first, ahead, spread, c.largest)
-	n.fine = n.fineDecisions()
+	if n.fine = fineDecisions[n.context&31]; n.fine != 0 {
+		n.fine += n.fraction()
+	}
+}
+
+// reach sets part i and returns the share of it.
+func (n *amount) reach(m numberModel, i uint, distance int64) int64 {
+	p := &n.parts[i]
+	p.distance = distance
+	p.size = uint(bits.Len64(uint64(abs(distance))))
+	p.share = i*shareContexts + min(max(p.size, fineBits-2)-(fineBits-2), shareContexts-1)
+	return (distance*int64(m.shares[p.share]) + 1<<15) >> 16
 }
 
 // learn moves the shares towards those that would have predicted the number. v is its residual.
-func (n *amount) learn(v int64) {
+func (n *amount) learn(m numberModel, v int64) {
 	left := v<<fineBits - n.above
 	if !n.aimed || left == 0 {
 		return
 	}
-	for i, part := range n.parts {
-		if part == 0 {
+	scaled := abs(left) << 16
+	for i := range n.nearer + 1 {
+		p := &n.parts[i]
+		if p.distance == 0 {
 			continue
 		}
-		step := min(abs(left)<<16>>(bits.Len64(uint64(abs(part)))+shareCaution), shareSteps[i])
-		if (part < 0) != (left < 0) {
-			step = -step
-		}
-		*n.shares[i] = int32(min(max(int64(*n.shares[i])+step, -shareMost), shareMost))
+		step := min(scaled>>((p.size+shareCaution)&63), shareSteps[i])
+		back := (p.distance ^ left) >> 63 // -1 or 0
+		share := &m.shares[p.share]
+		*share = int32(min(max(int64(*share)+(step^back)-back, -shareMost), shareMost))
 	}
 }
 
@@ -125,31 +152,27 @@ func (n *amount) fraction() uint { return uint(abs(n.above)) * fractionStates / 
 
 // length returns the decision whether the length of a number exceeds some bits. For the first two
 // it depends on the fraction too, where numbers are so well predicted that this matters.
-func (n *amount) length(bits uint) *decision {
+func (n *amount) length(m numberModel, bits uint) *decision {
 	if bits < 2 && n.fine != 0 {
-		return &n.column[n.fine+bits*fractionStates]
+		return &m.decisions[n.fine+bits*fractionStates]
 	}
-	return &n.column[n.context*lengthDecisions+min(bits, lengthDecisions-1)]
+	return &m.decisions[n.context*lengthDecisions+min(bits, lengthDecisions-1)]
 }
 
-// fineDecisions returns where the decisions of a context by the fraction are, or 0 if there are none.
-func (n *amount) fineDecisions() uint {
-	k := n.context - firstContext
-	switch {
-	case k < fineContexts:
-	case n.context-laterContext < fineContexts:
-		k = n.context - laterContext + fineContexts
-	default:
-		return 0
+// fineDecisions has where the decisions of a context by the fraction are, or 0 if there are none.
+var fineDecisions = func() (at [32]uint) {
+	for k := range uint(fineContexts) {
+		at[firstContext+k] = numberFine + k*2*fractionStates
+		at[laterContext+k] = numberFine + (k+fineContexts)*2*fractionStates
 	}
-	return numberFine + k*2*fractionStates + n.fraction()
-}
+	return at
+}()
 
 // side returns the decision whether a number of some bits, 1 or more, is on that side of its
 // prediction where the fine one is, or nil if either side is as likely.
-func (n *amount) side(length uint) *decision {
+func (n *amount) side(m numberModel, length uint) *decision {
 	if !n.aimed || length > sideLengths {
 		return nil
 	}
-	return &n.column[numberSide+(length-1)*fractionStates+n.fraction()]
+	return &m.decisions[numberSide+(length-1)*fractionStates+n.fraction()]
 }

@@ -7,13 +7,23 @@ import "math/bits"
 // put codes a bit by a decision of a model, and the decision learns from it.
 func (e *RangeEncoder) put(d *decision, bit bool) {
 	e.encode(bit, d.chance())
-	d.learn(bit)
+	set := uint64(0)
+	if bit {
+		set--
+	}
+	d.learn(set)
 }
 
-func (d *RangeDecoder) get(x *decision) bool {
-	bit := d.decode(x.chance())
-	x.learn(bit)
-	return bit
+func (d *RangeDecoder) get(x *decision) bool { return d.getMask(x) != 0 }
+
+// getMask is get for a bit on which nobody branches. It returns all ones for a bit that is set.
+func (d *RangeDecoder) getMask(x *decision) (set uint64) {
+	set = d.narrow(x.chance())
+	x.learn(set)
+	if d.width < leastRange {
+		d.shift()
+	}
+	return set
 }
 
 // putBits codes the n low bits of v as raw bits, n <= 64.
@@ -60,7 +70,7 @@ func (d *RangeDecoder) getLength(decisions []decision, count int, width uint) ui
 
 // putNumber codes a residual of up to width bits: its length in unary, the bit below its highest
 // one, its sign, and the remaining bits. An implied residual is not zero.
-func (e *RangeEncoder) putNumber(x *amount, v int64, width uint, implied bool) {
+func (e *RangeEncoder) putNumber(x *amount, m numberModel, v int64, width uint, implied bool) {
 	a := uint64(abs(v))
 	n := uint(bits.Len64(a))
 	i := uint(0)
@@ -68,10 +78,10 @@ func (e *RangeEncoder) putNumber(x *amount, v int64, width uint, implied bool) {
 		i = 1
 	}
 	for ; i < n; i++ {
-		e.put(x.length(i), true)
+		e.put(x.length(m, i), true)
 	}
 	if n < width {
-		e.put(x.length(n), false)
+		e.put(x.length(m, n), false)
 	}
 	if n == 0 {
 		return
@@ -79,21 +89,21 @@ func (e *RangeEncoder) putNumber(x *amount, v int64, width uint, implied bool) {
 	rest := n - 1
 	if rest > 0 {
 		rest--
-		e.put(&x.column[numberTop+min(rest, topDecisions-1)], a>>rest&1 != 0)
+		e.put(&m.decisions[numberTop+min(rest, topDecisions-1)], a>>rest&1 != 0)
 	}
-	if side := x.side(n); side != nil { // then no bit remains
+	if side := x.side(m, n); side != nil { // then no bit remains
 		e.put(side, (v < 0) == (x.above < 0))
 	} else {
 		e.putBits(a&lowBits(rest)<<1|uint64(v)>>63, rest+1)
 	}
 }
 
-func (d *RangeDecoder) getNumber(x *amount, width uint, implied bool) int64 {
+func (d *RangeDecoder) getNumber(x *amount, m numberModel, width uint, implied bool) int64 {
 	n := uint(0)
 	if implied {
 		n = 1
 	}
-	for n < width && d.get(x.length(n)) {
+	for n < width && d.get(x.length(m, n)) {
 		n++
 	}
 	if n == 0 {
@@ -102,22 +112,16 @@ func (d *RangeDecoder) getNumber(x *amount, width uint, implied bool) int64 {
 	a, rest := uint64(1), n-1
 	if rest > 0 {
 		rest--
-		a = 2
-		if d.get(&x.column[numberTop+min(rest, topDecisions-1)]) {
-			a = 3
-		}
+		a = 2 - d.getMask(&m.decisions[numberTop+min(rest, topDecisions-1)])
 	}
-	var negative bool
-	if side := x.side(n); side != nil {
-		negative = d.get(side) == (x.above < 0)
+	var negative uint64 // all ones or 0
+	if side := x.side(m, n); side != nil {
+		negative = ^(d.getMask(side) ^ uint64(x.above>>63))
 	} else {
 		low := d.getBits(rest + 1)
-		a, negative = a<<rest|low>>1, low&1 != 0
+		a, negative = a<<rest|low>>1, -(low & 1)
 	}
-	if negative {
-		return -int64(a)
-	}
-	return int64(a)
+	return int64((a ^ negative) - negative)
 }
 
 // putReference codes the words of a reference as lengths, the second one only if the first one is

@@ -24,10 +24,11 @@ func (c *Compact) encodeResiduals(
 		case Quat:
 			x = c.encodeQuat(e, &n, comp, i, &symbols[symbolChart], cur, ref, past, x)
 		case Linear, Wrap:
-			c.aimField(&n, field, f, ref, past, x.first)
+			m := c.number(field)
+			c.aimField(&n, m, f, ref, past, x.first)
 			v := f.signed(f.code(cur), uint64(n.at))
-			n.learn(v)
-			e.putNumber(&n, v, f.Bits, implied)
+			n.learn(m, v)
+			e.putNumber(&n, m, v, f.Bits, implied)
 			c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
 			x.first, x.same = false, x.same && v == 0
 		default:
@@ -67,11 +68,12 @@ func (c *Compact) encodeQuat(
 	}
 	r := c.inChart(f, x.quats, ref, past, q[0])
 	x.quats++
+	m := c.number(comp.first + i)
 	for j := range r.base {
-		c.aimQuat(n, comp.first+i, f, &r, j, x.first)
+		c.aimQuat(n, m, f, &r, j, x.first)
 		v := int64(q[j+1]) - n.at
-		n.learn(v)
-		e.putNumber(n, v, f.Bits, x.same && i == comp.last && j == 2)
+		n.learn(m, v)
+		e.putNumber(n, m, v, f.Bits, x.same && i == comp.last && j == 2)
 		c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
 		x.first, x.same = false, x.same && v == 0
 	}
@@ -99,9 +101,10 @@ func (c *Compact) decodeResiduals(
 		case Quat:
 			x = c.decodeQuat(d, &n, comp, i, &symbols[symbolChart], dst, ref, past, x)
 		case Linear, Wrap:
-			c.aimField(&n, field, f, ref, past, x.first)
-			v := d.getNumber(&n, f.Bits, implied)
-			n.learn(v)
+			m := c.number(field)
+			c.aimField(&n, m, f, ref, past, x.first)
+			v := d.getNumber(&n, m, f.Bits, implied)
+			n.learn(m, v)
 			code, ok := f.plus(uint64(n.at), v)
 			if !ok {
 				d.fail(ErrCode)
@@ -135,10 +138,11 @@ func (c *Compact) decodeQuat(
 	}
 	r := c.inChart(f, x.quats, ref, past, q[0])
 	x.quats++
+	m := c.number(comp.first + i)
 	for j := range r.base {
-		c.aimQuat(n, comp.first+i, f, &r, j, x.first)
-		v := d.getNumber(n, f.Bits, x.same && i == comp.last && j == 2)
-		n.learn(v)
+		c.aimQuat(n, m, f, &r, j, x.first)
+		v := d.getNumber(n, m, f.Bits, x.same && i == comp.last && j == 2)
+		n.learn(m, v)
 		q[j+1] = uint32(n.at + v) // DecodeRow checks whether it is valid
 		c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
 		x.first, x.same = false, x.same && v == 0
@@ -147,10 +151,10 @@ func (c *Compact) decodeQuat(
 }
 
 // aimField is aim for a Linear or Wrap field.
-func (c *Compact) aimField(n *amount, field int, f *Field, ref *reference, past *Past, first bool) {
+func (c *Compact) aimField(n *amount, m numberModel, f *Field, ref *reference, past *Past, first bool) {
 	s := sight{base: int64(f.code(ref.row)), moving: ref.base != nil, roughly: f.Bits > maxAimBits}
 	if !s.moving || s.roughly {
-		c.aim(n, field, &s, first)
+		c.aim(n, m, &s, first)
 		return
 	}
 	base := f.code(ref.base)
@@ -161,7 +165,7 @@ func (c *Compact) aimField(n *amount, field int, f *Field, ref *reference, past 
 			s.nearer, s.ahead[2] = 2, f.ahead(base, past.Mid, past.MidRatio)
 		}
 	}
-	c.aim(n, field, &s, first)
+	c.aim(n, m, &s, first)
 	if f.Kind == Wrap {
 		n.at = f.around(n.at)
 	} else {
@@ -180,10 +184,10 @@ func (f *Field) ahead(base uint64, earlier []uint32, ratio int64) int64 {
 }
 
 // aimQuat is aim for number j of a Quat field.
-func (c *Compact) aimQuat(n *amount, field int, f *Field, r *chartedRotation, j int, first bool) {
+func (c *Compact) aimQuat(n *amount, m numberModel, f *Field, r *chartedRotation, j int, first bool) {
 	s := sight{base: r.base[j], nearer: r.nearer, moving: r.moving}
 	s.ahead[0], s.ahead[1] = r.ahead[0][j], r.ahead[1][j]
-	c.aim(n, field, &s, first)
+	c.aim(n, m, &s, first)
 	n.at = min(max(n.at, 0), int64(lowBits(f.Bits)))
 }
 

@@ -157,9 +157,9 @@ const (
 
 // rates are the steps by which a decision moves towards an observed bit, in units of 1/65536, by
 // how often it was met. All bits weigh the same at first; later, about the last 120 do.
-var rates = func() (r [mostMet + 1]int64) {
+var rates = func() (r [mostMet + 1]uint16) {
 	for n := range r {
-		r[n] = 655360 / int64(10*n+16)
+		r[n] = uint16(655360 / (10*n + 16))
 	}
 	return r
 }()
@@ -167,14 +167,11 @@ var rates = func() (r [mostMet + 1]int64) {
 // chance returns the probability that the bit is set, in units of 1/65536.
 func (d decision) chance() uint32 { return uint32(d >> 16) }
 
-// learn moves the probability towards a bit.
-func (d *decision) learn(bit bool) {
+// learn moves the probability towards a bit, which is all ones or 0.
+func (d *decision) learn(set uint64) {
 	v := int64(*d)
-	target := int64(leastValue)
-	if bit {
-		target = mostValue
-	}
+	target := int64(leastValue + (mostValue-leastValue)&set)
 	n := v & mostMet
-	v += (target - v) * rates[n] >> 16
+	v += (target - v) * int64(rates[n]) >> 16
 	*d = decision(v&^mostMet | min(n+1, mostMet))
 }

@@ -172,18 +172,23 @@ func NewRangeDecoder(buf []byte) RangeDecoder {
 
 // decode reads a bit that is set with a probability of chance / 2^16.
 func (d *RangeDecoder) decode(chance uint32) bool {
-	part := d.width >> chanceBits * uint64(chance)
-	bit := d.at < part
-	if bit {
-		d.width = part
-	} else {
-		d.width -= part
-		d.at -= part
-	}
+	set := d.narrow(chance)
 	if d.width < leastRange {
 		d.shift()
 	}
-	return bit
+	return set != 0
+}
+
+// narrow is decode for a caller that widens the interval itself. It returns a mask, all ones for a bit that is set,
+// and does not branch on the bit: many bits are as likely as not.
+func (d *RangeDecoder) narrow(chance uint32) (set uint64) {
+	part := d.width >> chanceBits * uint64(chance)
+	_, below := bits.Sub64(d.at, part, 0)
+	set = -below
+	rest := d.width - part
+	d.width = rest ^ (rest^part)&set
+	d.at -= part &^ set
+	return set
 }
 
 // decodeBits reads n bits whose values are equally likely, n <= 16.
