@@ -2,7 +2,10 @@ package delta
 
 // This file splits numbers into the decisions that Compact codes.
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // put codes a bit by a decision of a model, and the decision learns from it.
 func (e *RangeEncoder) put(d *decision, bit bool) {
@@ -103,9 +106,29 @@ func (d *RangeDecoder) getNumber(x *amount, m numberModel, width uint, implied b
 	if implied {
 		n = 1
 	}
-	for n < width && d.get(x.length(m, n)) {
-		n++
+	at, wide := d.at, d.width
+	for n < width { // like get, but these bits are the most, and the next step depends on each
+		p := x.length(m, n)
+		part := wide >> chanceBits * uint64(p.chance())
+		more := at < part
+		if more {
+			wide = part
+			p.learn(math.MaxUint64)
+			n++
+		} else {
+			at, wide = at-part, wide-part
+			p.learn(0)
+		}
+		if wide < leastRange {
+			d.at, d.width = at, wide
+			d.shift()
+			at, wide = d.at, d.width
+		}
+		if !more {
+			break
+		}
 	}
+	d.at, d.width = at, wide
 	if n == 0 {
 		return 0
 	}
