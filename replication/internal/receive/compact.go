@@ -108,6 +108,44 @@ func (c *compactEntries) row(k int, dst, base, base2, base3, base4 []uint32) (ch
 	return changed, c.D.Err() == nil
 }
 
+func (c *compactEntries) alike(places []Place, rows []uint32, b *baselines) (work int, ok bool) {
+	past := delta.Past{Ratio: b.ratio, NearRatio: b.ratio3, MidRatio: b.ratio4}
+	words1 := b.first.Words
+	var words2, words3, words4 []uint32
+	if b.second != nil {
+		words2 = b.second.Words
+	}
+	if b.third != nil {
+		words3 = b.third.Words
+	}
+	if b.fourth != nil {
+		words4 = b.fourth.Words
+	}
+	for i := range places {
+		at := &places[i]
+		from, to := at.Offset, at.Offset+at.Words
+		past.Base = words1[from:to:to]
+		if words2 != nil {
+			past.Base2 = words2[from:to:to]
+		}
+		if words3 != nil {
+			past.Near = words3[from:to:to]
+		}
+		if words4 != nil {
+			past.Mid = words4[from:to:to]
+		}
+		row := rows[from:to:to]
+		if !c.Coder.DecodeChange(&c.D, at.Number, row, &past) {
+			work++
+			continue
+		}
+		if work += at.work; !at.Comp.ValidDecoded(row) {
+			return work, false
+		}
+	}
+	return work, true
+}
+
 func (c *compactEntries) number() uint64 { return c.D.GetExpGolomb(wire.PartOrder) }
 
 func (c *compactEntries) bytes(dst []byte) {

@@ -28,6 +28,10 @@ type entryReader interface {
 	// that of the first baseline, it returns false and leaves dst alone. It also returns whether the
 	// reader has not failed.
 	row(k int, dst, base, base2, base3, base4 []uint32) (changed, ok bool)
+	// alike reads the rows at some places of an update in one go, for baselines as most are, see baselines.alike. rows
+	// has the rows of the first baseline. It returns the work that they took and whether they are valid, if the reader
+	// has not failed.
+	alike(places []Place, rows []uint32, b *baselines) (work int, ok bool)
 	// number reads a number that describes a part, bytes the contents.
 	number() uint64
 	bytes(dst []byte)
@@ -46,10 +50,11 @@ type entryHead struct {
 
 // input is what a receiver needs to read packets in either coding.
 type input struct {
-	packed  packedEntries
-	compact compactEntries
-	entry   entryHead // that is being read
-	former  slotHistory
+	packed    packedEntries
+	compact   compactEntries
+	entry     entryHead // that is being read
+	baselines baselines // of that
+	former    slotHistory
 }
 
 // newInput returns the input for components of a schema.
@@ -126,12 +131,12 @@ func (rc *Receiver) decodeCompact(body []byte, pad int, h *wire.StateHeader) err
 
 // readEntries reads the entries of a packet into the staging area.
 func (rc *Receiver) readEntries(in entryReader, tick delta.Tick) (err error) {
-	e := &rc.in.entry
-	var b baselines
+	e, b := &rc.in.entry, &rc.in.baselines
+	*b = baselines{}
 	for in.next(e) {
 		switch e.kind {
 		case wire.EntryUpdate, wire.EntryNamed, wire.EntrySetChange:
-			err = rc.readUpdate(in, e, &b, tick)
+			err = rc.readUpdate(in, e, b, tick)
 		case wire.EntryFull:
 			err = rc.readFull(in, e, tick)
 		case wire.EntryDespawn:
@@ -250,12 +255,7 @@ func (rc *Receiver) readUpdate(in entryReader, e *entryHead, b *baselines, tick 
 	onlyMoving := in.beginUpdate(changeable, b.ratio, b.ratio3, b.ratio4)
 	rows := rc.staged.words[staged.first:][:layout.words]
 	if b.alike(layout) {
-		places := layout.Coded
-		if onlyMoving {
-			places = layout.moving
-			rc.staged.work += len(layout.Coded) - len(places)
-		}
-		return rc.readAlike(in, places, rows, b)
+		return rc.readAlike(in, layout, rows, b, onlyMoving)
 	}
 	for i := range layout.Coded {
 		at := &layout.Coded[i]
@@ -288,43 +288,17 @@ func (b *baselines) alike(l *Layout) bool {
 		(b.third == nil || b.third.Layout == l) && (b.fourth == nil || b.fourth.Layout == l)
 }
 
-// readAlike reads the rows at some places of an update, if baselines are as most are: see alike. The others are those
-// of the first baseline.
-func (rc *Receiver) readAlike(in entryReader, places []Place, rows []uint32, b *baselines) error {
-	var row2, row3, row4, words2, words3, words4 []uint32
-	words1 := b.first.Words
-	if b.second != nil {
-		words2 = b.second.Words
+// readAlike reads the rows of an update with baselines as most are.
+func (rc *Receiver) readAlike(in entryReader, l *Layout, rows []uint32, b *baselines, onlyMoving bool) error {
+	places := l.Coded
+	if onlyMoving {
+		places = l.moving
+		rc.staged.work += len(l.Coded) - len(places)
 	}
-	if b.third != nil {
-		words3 = b.third.Words
-	}
-	if b.fourth != nil {
-		words4 = b.fourth.Words
-	}
-	copy(rows, words1)
-	for i := range places {
-		at := &places[i]
-		from, to := at.Offset, at.Offset+at.Words
-		if words2 != nil {
-			row2 = words2[from:to:to]
-		}
-		if words3 != nil {
-			row3 = words3[from:to:to]
-		}
-		if words4 != nil {
-			row4 = words4[from:to:to]
-		}
-		row := rows[from:to:to]
-		changed, ok := in.row(at.Number, row, words1[from:to:to], row2, row3, row4)
-		if !changed {
-			rc.staged.work++
-		} else if ok {
-			ok = rc.staged.takeRow(at, row)
-		}
-		if !ok {
-			return wire.ErrMalformed
-		}
+	copy(rows, b.first.Words)
+	work, ok := in.alike(places, rows, b)
+	if rc.staged.work += work; !ok || in.failed() {
+		return wire.ErrMalformed
 	}
 	return nil
 }

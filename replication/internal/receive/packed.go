@@ -110,6 +110,30 @@ func (p *packedEntries) row(k int, dst, base, base2, _, _ []uint32) (changed, ok
 	return changed, p.r.Err() == nil
 }
 
+func (p *packedEntries) alike(places []Place, rows []uint32, b *baselines) (work int, ok bool) {
+	words1, words2 := b.first.Words, []uint32(nil)
+	if b.second != nil {
+		words2 = b.second.Words
+	}
+	var row2 []uint32
+	for i := range places {
+		at := &places[i]
+		from, to := at.Offset, at.Offset+at.Words
+		if words2 != nil {
+			row2 = words2[from:to:to]
+		}
+		row := rows[from:to:to]
+		if !p.coder.DecodeChange(&p.r, at.Number, &p.symbols, row, words1[from:to:to], row2, p.ratio) {
+			work++
+			continue
+		}
+		if work += at.work; !at.Comp.ValidDecoded(row) {
+			return work, false
+		}
+	}
+	return work, true
+}
+
 func (p *packedEntries) number() uint64 { return p.r.ReadExpGolomb(wire.PartOrder) }
 
 func (p *packedEntries) bytes(dst []byte) { p.r.ReadBytes(dst) }
