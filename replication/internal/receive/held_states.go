@@ -222,19 +222,22 @@ const never = 1 << 31
 // tidy drops the states that are no longer needed when now is the newest tick. It leaves one state
 // of keep ticks or more, and the newer ones.
 func (h *HeldStates) tidy(now, keep delta.Tick) {
-	if h.N > 1 && now-h.nth(0).Tick < never && now-h.nth(1).Tick < keep && now-h.nth(int(h.N)-1).Tick < never {
-		return // most slots; this is the time of three loads
+	if h.N < 2 || now-h.nth(0).Tick >= never || now-h.nth(int(h.N)-1).Tick >= never {
+		h.dropFuture(now)
 	}
-	// States that seem to be of the future are so old that ticks have wrapped around. They can't be
-	// ordered with others.
+	for h.N > 1 && now-h.nth(1).Tick >= keep {
+		h.drop()
+	}
+}
+
+// dropFuture drops the states that seem to be of the future: they are so old that ticks have wrapped around, and can't
+// be ordered with others.
+func (h *HeldStates) dropFuture(now delta.Tick) {
 	for h.N > 0 && now-h.nth(int(h.N)-1).Tick >= never {
 		h.N--
 		h.nth(int(h.N)).empty()
 	}
 	for h.N > 0 && now-h.nth(0).Tick >= never {
-		h.drop()
-	}
-	for h.N > 1 && now-h.nth(1).Tick >= keep {
 		h.drop()
 	}
 }
