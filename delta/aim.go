@@ -31,16 +31,6 @@ const (
 // shareSteps bounds the steps of shares, by part.
 var shareSteps = [shareParts]int64{reachStep, turnStep, turnStep}
 
-// sight is what the baselines show of a number. Its distances are from the first baseline to where
-// the others predict the number, in units of 1/2^fineBits codes.
-type sight struct {
-	base    int64             // the code at the first baseline
-	ahead   [shareParts]int64 // of the second, the third and the fourth baseline
-	nearer  int               // baselines that are nearer than the second: the rest of ahead is not in use
-	moving  bool              // false: base is all there is
-	roughly bool              // base is the code to expect, and nothing is learnt
-}
-
 // numberModel is what a model has learnt of a number.
 type numberModel struct {
 	decisions *[numberDecisions]decision
@@ -48,8 +38,7 @@ type numberModel struct {
 }
 
 // number returns what the model has learnt of a Linear, Wrap or Quat field.
-func (c *Compact) number(field int) numberModel {
-	col := &c.columns[field]
+func (c *Compact) number(col *compactColumn) numberModel {
 	return numberModel{
 		(*[numberDecisions]decision)(c.model.decisions[col.decisions:]),
 		(*[numberShares]int32)(c.model.shares[col.shares:]),
@@ -65,8 +54,8 @@ type amount struct {
 	aimed   bool
 	fine    uint // index of the decisions whether it is longer than 0 bits, or 0 if context has them
 
-	nearer int // as in sight
-	parts  [shareParts]part
+	nearer int              // baselines that are nearer than the second
+	parts  [shareParts]part // the second baseline, and the corrections that nearer ones suggest
 }
 
 // part is a distance from which a share is taken.
@@ -76,28 +65,32 @@ type part struct {
 	share    uint // index of the share
 }
 
-// aim prepares a number of a field.
-func (c *Compact) aim(n *amount, m numberModel, s *sight, first bool) {
-	n.at, n.above, n.fine, n.aimed = s.base, 0, 0, s.moving && !s.roughly
-	if !n.aimed {
-		n.context = numberContext(s.moving, first, 0, 0, c.largest)
-		return
-	}
-	far := s.ahead[0]
-	fine := s.base<<fineBits + n.reach(m, 0, far)
-	if n.nearer = s.nearer; s.nearer > 0 {
-		if fine += n.reach(m, 1, s.ahead[1]-far); s.nearer > 1 {
-			fine += n.reach(m, 2, s.ahead[2]-far)
+// expect prepares a number of which the baselines show nothing but the code to expect. moving reports whether the
+// others of the row are extrapolated.
+func (c *Compact) expect(n *amount, code int64, moving, first bool) {
+	n.at, n.above, n.fine, n.aimed = code, 0, 0, false
+	n.context = numberContext(moving, first, 0, 0, c.largest)
+}
+
+// aim prepares a number of a field. base is its code at the first baseline. The distances from there to where the
+// second baseline, the third and the fourth predict the number are in units of 1/2^fineBits codes. n.nearer has how
+// many of the last two are in use.
+func (c *Compact) aim(n *amount, m numberModel, base, far, near, middle int64, first bool) {
+	fine := base<<fineBits + n.reach(m, 0, far)
+	if n.nearer > 0 {
+		if fine += n.reach(m, 1, near-far); n.nearer > 1 {
+			fine += n.reach(m, 2, middle-far)
 		}
 	}
 	n.at = (fine + 1<<(fineBits-1)) >> fineBits
 	n.above = fine - n.at<<fineBits
 	ahead := max(n.parts[0].size, fineBits) - fineBits
 	spread := ahead
-	if s.nearer > 0 {
+	if n.nearer > 0 {
 		spread = max(n.parts[1].size, fineBits-2) - (fineBits - 2)
 	}
 	n.context = numberContext(true, first, ahead, spread, c.largest)
+	n.aimed = true
 	if n.fine = fineDecisions[n.context&31]; n.fine != 0 {
 		n.fine += n.fraction()
 	}

@@ -52,6 +52,21 @@ type compactColumn struct {
 	shares    int // of a number
 	latest    int // index in Model.latest
 	same      int // the decision whether the code is the latest one
+
+	// Of a Linear or Wrap field of up to maxAimBits: as in step. halfCircle is 0 for all other fields, and for circles
+	// that are not a power of two.
+	halfCircle, mask, max int64
+}
+
+// setCircle sets what the column has of the circle of a field.
+func (col *compactColumn) setCircle(f *Field) {
+	switch {
+	case f.circle != 0 || f.Bits == 0 || f.Bits > maxAimBits:
+	case f.Kind == Linear:
+		col.halfCircle, col.mask, col.max = 1<<62, -1, int64(f.Max)
+	case f.Kind == Wrap:
+		col.halfCircle, col.mask, col.max = 1<<(f.Bits-1), int64(lowBits(f.Bits)), int64(f.Max)
+	}
 }
 
 // NewCompact returns the coding for a layout.
@@ -75,6 +90,7 @@ func NewCompact(l *Layout) *Compact {
 		for j := range l.Components[i].Fields {
 			latest := (numbers + plains) % m.latest
 			col := compactColumn{latest: latest, same: m.firstLatest + latest}
+			col.setCircle(&l.Components[i].Fields[j])
 			if l.Components[i].Fields[j].number() {
 				number := numbers % m.numbers
 				col.decisions, col.shares = m.firstNumber+number*numberDecisions, number*numberShares

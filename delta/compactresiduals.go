@@ -24,8 +24,9 @@ func (c *Compact) encodeResiduals(
 		case Quat:
 			x = c.encodeQuat(e, &n, comp, i, &symbols[symbolChart], cur, ref, past, x)
 		case Linear, Wrap:
-			m := c.number(field)
-			c.aimField(&n, m, f, ref, past, x.first)
+			col := &c.columns[field]
+			m := c.number(col)
+			c.aimField(&n, m, col, f, ref, past, x.first)
 			v := f.signed(f.code(cur), uint64(n.at))
 			n.learn(m, v)
 			e.putNumber(&n, m, v, f.Bits, implied)
@@ -68,7 +69,7 @@ func (c *Compact) encodeQuat(
 	}
 	r := c.inChart(f, x.quats, ref, past, q[0])
 	x.quats++
-	m := c.number(comp.first + i)
+	m := c.number(&c.columns[comp.first+i])
 	for j := range r.base {
 		c.aimQuat(n, m, f, &r, j, x.first)
 		v := int64(q[j+1]) - n.at
@@ -101,8 +102,9 @@ func (c *Compact) decodeResiduals(
 		case Quat:
 			x = c.decodeQuat(d, &n, comp, i, &symbols[symbolChart], dst, ref, past, x)
 		case Linear, Wrap:
-			m := c.number(field)
-			c.aimField(&n, m, f, ref, past, x.first)
+			col := &c.columns[field]
+			m := c.number(col)
+			c.aimField(&n, m, col, f, ref, past, x.first)
 			v := d.getNumber(&n, m, f.Bits, implied)
 			n.learn(m, v)
 			code, ok := f.plus(uint64(n.at), v)
@@ -138,7 +140,7 @@ func (c *Compact) decodeQuat(
 	}
 	r := c.inChart(f, x.quats, ref, past, q[0])
 	x.quats++
-	m := c.number(comp.first + i)
+	m := c.number(&c.columns[comp.first+i])
 	for j := range r.base {
 		c.aimQuat(n, m, f, &r, j, x.first)
 		v := d.getNumber(n, m, f.Bits, x.same && i == comp.last && j == 2)
@@ -151,21 +153,49 @@ func (c *Compact) decodeQuat(
 }
 
 // aimField is aim for a Linear or Wrap field.
-func (c *Compact) aimField(n *amount, m numberModel, f *Field, ref *reference, past *Past, first bool) {
-	s := sight{base: int64(f.code(ref.row)), moving: ref.base != nil, roughly: f.Bits > maxAimBits}
-	if !s.moving || s.roughly {
-		c.aim(n, m, &s, first)
+func (c *Compact) aimField(
+	n *amount, m numberModel, col *compactColumn, f *Field, ref *reference, past *Past, first bool,
+) {
+	moving := ref.base != nil
+	if !moving || f.Bits > maxAimBits {
+		c.expect(n, int64(f.code(ref.row)), moving, first)
 		return
 	}
-	base := f.code(ref.base)
-	s.base, s.ahead[0] = int64(base), f.ahead(base, ref.base2, past.Ratio)
-	if past.third() {
-		s.nearer, s.ahead[1] = 1, f.ahead(base, past.Near, past.NearRatio)
+	if col.halfCircle == 0 {
+		c.aimRound(n, m, f, ref, past, first)
+		return
+	}
+	base := int64(ref.base[f.word])
+	far := col.ahead(base, int64(ref.base2[f.word]), past.Ratio)
+	var near, middle int64
+	if n.nearer = 0; past.third() {
+		n.nearer, near = 1, col.ahead(base, int64(past.Near[f.word]), past.NearRatio)
 		if past.fourth() {
-			s.nearer, s.ahead[2] = 2, f.ahead(base, past.Mid, past.MidRatio)
+			n.nearer, middle = 2, col.ahead(base, int64(past.Mid[f.word]), past.MidRatio)
 		}
 	}
-	c.aim(n, m, &s, first)
+	c.aim(n, m, base, far, near, middle, first)
+	n.at = min(max(n.at&col.mask, 0), col.max)
+}
+
+// ahead returns the distance to where an earlier code predicts a Linear or Wrap field, as in aim.
+func (col *compactColumn) ahead(base, earlier, ratio int64) int64 {
+	d := (base-earlier+col.halfCircle)&(2*col.halfCircle-1) - col.halfCircle
+	return (d*ratio + 1<<(15-fineBits)) >> (16 - fineBits)
+}
+
+// aimRound is aimField for a moving field of any kind, with a circle of any number of codes.
+func (c *Compact) aimRound(n *amount, m numberModel, f *Field, ref *reference, past *Past, first bool) {
+	base := f.code(ref.base)
+	far := f.ahead(base, ref.base2, past.Ratio)
+	var near, middle int64
+	if n.nearer = 0; past.third() {
+		n.nearer, near = 1, f.ahead(base, past.Near, past.NearRatio)
+		if past.fourth() {
+			n.nearer, middle = 2, f.ahead(base, past.Mid, past.MidRatio)
+		}
+	}
+	c.aim(n, m, int64(base), far, near, middle, first)
 	if f.Kind == Wrap {
 		n.at = f.around(n.at)
 	} else {
@@ -173,7 +203,7 @@ func (c *Compact) aimField(n *amount, m numberModel, f *Field, ref *reference, p
 	}
 }
 
-// ahead returns the distance to where an earlier row predicts a Linear or Wrap field, as in sight.
+// ahead returns the distance to where an earlier row predicts a Linear or Wrap field, as in aim.
 func (f *Field) ahead(base uint64, earlier []uint32, ratio int64) int64 {
 	code := f.code(earlier)
 	d := int64(base - code)
@@ -185,13 +215,16 @@ func (f *Field) ahead(base uint64, earlier []uint32, ratio int64) int64 {
 
 // aimQuat is aim for number j of a Quat field.
 func (c *Compact) aimQuat(n *amount, m numberModel, f *Field, r *chartedRotation, j int, first bool) {
-	s := sight{base: r.base[j], nearer: r.nearer, moving: r.moving}
-	s.ahead[0], s.ahead[1] = r.ahead[0][j], r.ahead[1][j]
-	c.aim(n, m, &s, first)
+	if !r.moving {
+		c.expect(n, r.base[j], false, first)
+	} else {
+		n.nearer = r.nearer
+		c.aim(n, m, r.base[j], r.ahead[0][j], r.ahead[1][j], 0, first)
+	}
 	n.at = min(max(n.at, 0), int64(lowBits(f.Bits)))
 }
 
-// chartedRotation is what the baselines show of a Quat field, in one chart: see sight. The fourth
+// chartedRotation is what the baselines show of a Quat field, in one chart: see aim. The fourth
 // baseline would not be worth the time that another rotation takes.
 type chartedRotation struct {
 	base   [3]int64
@@ -232,7 +265,7 @@ func (c *Compact) inChart(f *Field, n int, ref *reference, past *Past, chart uin
 	return x
 }
 
-// ahead returns the distances of the components of a rotation from codes in a chart, as in sight.
+// ahead returns the distances of the components of a rotation from codes in a chart, as in aim.
 func (q *rotation) ahead(chart uint32, b uint, from *[3]int64) (x [3]int64) {
 	g := &quatGrids[b]
 	others := &others[chart&3]
