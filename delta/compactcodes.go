@@ -106,29 +106,7 @@ func (d *RangeDecoder) getNumber(x *amount, m numberModel, width uint, implied b
 	if implied {
 		n = 1
 	}
-	at, wide := d.at, d.width
-	for n < width { // like get, but these bits are the most, and the next step depends on each
-		p := x.length(m, n)
-		part := wide >> chanceBits * uint64(p.chance())
-		more := at < part
-		if more {
-			wide = part
-			p.learn(math.MaxUint64)
-			n++
-		} else {
-			at, wide = at-part, wide-part
-			p.learn(0)
-		}
-		if wide < leastRange {
-			d.at, d.width = at, wide
-			d.shift()
-			at, wide = d.at, d.width
-		}
-		if !more {
-			break
-		}
-	}
-	d.at, d.width = at, wide
+	n = d.getSteps(n, width, x, m)
 	if n == 0 {
 		return 0
 	}
@@ -145,6 +123,36 @@ func (d *RangeDecoder) getNumber(x *amount, m numberModel, width uint, implied b
 		a, negative = a<<rest|low>>1, -(low & 1)
 	}
 	return int64((a ^ negative) - negative)
+}
+
+// getSteps reads a length of up to width bits, of which n are known. It is like a loop around get, but these bits are
+// the most, and each depends on the one before it.
+func (d *RangeDecoder) getSteps(n, width uint, x *amount, m numberModel) uint {
+	at, wide := d.at, d.width
+	lengths := (*[lengthDecisions]decision)(m.decisions[x.context*lengthDecisions:])
+	for n < width {
+		p := &lengths[min(n, lengthDecisions-1)]
+		if n < 2 && x.fine != 0 {
+			p = &m.decisions[x.fine+n*fractionStates]
+		}
+		part := wide >> chanceBits * uint64(p.chance())
+		if at >= part {
+			p.learn(0)
+			if d.at, d.width = at-part, wide-part; d.width < leastRange {
+				d.shift()
+			}
+			return n
+		}
+		p.learn(math.MaxUint64)
+		n++
+		if wide = part; wide < leastRange {
+			d.at, d.width = at, wide
+			d.shift()
+			at, wide = d.at, d.width
+		}
+	}
+	d.at, d.width = at, wide
+	return n
 }
 
 // putReference codes the words of a reference as lengths, the second one only if the first one is
