@@ -268,10 +268,13 @@ func (h *HeldStates) drop() {
 // keep ticks, the one before, and the one that takes its place. Of a slot that changes often, the new
 // states get their memory, of so many words each, in one piece.
 func (h *HeldStates) grow(keep delta.Tick, words int) {
-	ring := make([]HeldState, min(max(minHeld, 2*len(h.Ring)), max(len(h.Ring)+1, int(keep)+2)))
-	for i := range int(h.N) {
-		ring[i] = *h.nth(i)
+	most := max(len(h.Ring)+1, int(keep)+2)
+	n := max(minHeld, 2*len(h.Ring))
+	if n > most/2 {
+		n = most // not once more for a few
 	}
+	ring := make([]HeldState, n)
+	copy(ring[copy(ring, h.Ring[h.first:]):], h.Ring[:h.first]) // all are in use
 	if h.N > 0 {
 		all := make([]uint32, (len(ring)-int(h.N))*words)
 		for i := int(h.N); i < len(ring); i++ {
