@@ -78,10 +78,10 @@ func (a *Applier) update(slot uint32, m *replica) bool {
 	return true
 }
 
-// writeRow writes a row that changed, or lets it wait.
+// writeRow writes a row that changed of an entity that is alive, or lets it wait.
 func (a *Applier) writeRow(slot uint32, m *replica, at *receive.Place, row []uint32) {
 	k, comp := at.Number, at.Comp
-	p := a.View.World.Get(m.Entity, a.View.Components[k])
+	p := a.View.World.GetUnchecked(m.Entity, a.View.Components[k])
 	if p == nil {
 		if comp.Refers() {
 			a.refer(slot, m, k, p, row)
