@@ -53,8 +53,8 @@ type compactColumn struct {
 	latest    int // index in Model.latest
 	same      int // the decision whether the code is the latest one
 
-	// Of a Linear or Wrap field of up to maxAimBits: as in step. halfCircle is 0 for all other fields, and for circles
-	// that are not a power of two.
+	// Of a Linear or Wrap field of up to maxAimBits, as a step has them. halfCircle is 0 for all other fields, and for
+	// circles that are not a power of two.
 	halfCircle, mask, max int64
 }
 
