@@ -201,7 +201,6 @@ func (k *packetWriter) putStretch(set *encode.PacketSet, b int, slots, all uint6
 // addStretch adds the slots of adjacent entries of a packet set to the open packet: of so many of a block's
 // slots as fit, which it returns. If none fits, it opens a new packet.
 func (k *packetWriter) addStretch(entries []encode.SharedEntry, b int, slots uint64) (put uint64) {
-	from, lists := entries[0].From, &k.cache.Slots
 	for {
 		if !k.open {
 			if k.blocked() {
@@ -209,32 +208,44 @@ func (k *packetWriter) addStretch(entries []encode.SharedEntry, b int, slots uin
 			}
 			k.start()
 		}
-		mark := lists.Mark()
-		left, n := slots, len(entries)
-		for ; n > 0; n-- {
-			if size := int(entries[n-1].End - from); size <= k.w.Remaining() {
-				lists.AddUpdates(b, left)
-				if k.fits(size) {
-					break
-				}
-				lists.Rollback(&mark)
-			}
-			left &^= 1 << (bits.Len64(left) - 1)
-		}
+		mark := k.cache.Slots.Mark()
+		n := k.addFitting(entries, b, slots)
 		if borne := k.borne(entries[:n]); borne < n {
-			if lists.Rollback(&mark); borne == 0 {
+			if k.cache.Slots.Rollback(&mark); borne == 0 {
 				return 0
 			}
-			for ; n > borne; n-- {
-				left &^= 1 << (bits.Len64(left) - 1)
-			}
-			lists.AddUpdates(b, left)
+			n = borne
+			k.cache.Slots.AddUpdates(b, lowest(slots, n))
 		}
 		if n > 0 || k.sent.Count == 0 {
-			return left
+			return lowest(slots, n)
 		}
 		k.finish()
 	}
+}
+
+// addFitting adds the slots of as many of adjacent entries as the open packet has room for, and returns their
+// number.
+func (k *packetWriter) addFitting(entries []encode.SharedEntry, b int, slots uint64) int {
+	mark := k.cache.Slots.Mark()
+	for n := len(entries); n > 0; n-- {
+		if size := int(entries[n-1].End - entries[0].From); size <= k.w.Remaining() {
+			if k.cache.Slots.AddUpdates(b, slots); k.fits(size) {
+				return n
+			}
+			k.cache.Slots.Rollback(&mark)
+		}
+		slots &^= 1 << (bits.Len64(slots) - 1)
+	}
+	return 0
+}
+
+// lowest returns the n lowest of some slots.
+func lowest(slots uint64, n int) uint64 {
+	for more := bits.OnesCount64(slots) - n; more > 0; more-- {
+		slots &^= 1 << (bits.Len64(slots) - 1)
+	}
+	return slots
 }
 
 // borne returns how many of adjacent entries of a packet set the open packet bears.
