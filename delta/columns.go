@@ -105,13 +105,18 @@ func (c *Columns) Encode(of []Against) (slots uint64) {
 // any, the result is not complete.
 func (c *Columns) encode() (lost uint64) {
 	c.some, c.more, c.unusual, c.several, c.long = 0, 0, 0, 0, 0
-	c.held, c.texts = [blockSlots]int32{}, [blockSlots]bitString{}
 	c.active = c.active[:0]
 	for _, f := range c.fields {
 		c.costs[f] = 0
 	}
 	c.fields = c.fields[:0]
 	c.packed.held.long = c.packed.held.long[:0]
+	for i := range c.of {
+		for rest := c.of[i].Slots; rest != 0; rest &= rest - 1 {
+			slot := bits.TrailingZeros64(rest)
+			c.held[slot], c.texts[slot] = 0, bitString{}
+		}
+	}
 	for _, k := range c.columns[:c.n] {
 		k.changed, k.unusual = 0, 0
 		for i := range c.of {
@@ -296,7 +301,9 @@ func (c *Columns) start(i uint, symbols int) (d bitString, omitted bool) {
 // valid until the next call.
 func (c *Columns) Works(slots uint64) *[blockSlots]int32 {
 	all := int32(0)
-	c.works = [blockSlots]int32{}
+	for rest := slots; rest != 0; rest &= rest - 1 {
+		c.works[bits.TrailingZeros64(rest)] = 0
+	}
 	add := func(set uint64, work int32) {
 		if set == slots {
 			all += work
@@ -310,8 +317,8 @@ func (c *Columns) Works(slots uint64) *[blockSlots]int32 {
 		add(k.present&slots, 1)
 		add(k.changed&slots, int32(c.packed.layout.Components[k.component].work-1))
 	}
-	for i := range c.works {
-		c.works[i] += all
+	for rest := slots; rest != 0; rest &= rest - 1 {
+		c.works[bits.TrailingZeros64(rest)] += all
 	}
 	return &c.works
 }

@@ -194,12 +194,13 @@ func (l *SlotLists) FitsNext(slot, most int) bool {
 		return false
 	}
 	c := l.slotCounts
-	for i := c.at; i < len(l.ref) && int(l.ref[i].Block) <= slot>>6; i++ {
+	i := c.at
+	for ; i < len(l.ref) && int(l.ref[i].Block) <= slot>>6; i++ {
 		c.passed += bits.OnesCount64(l.ref[i].Mask)
 	}
 	c.last = slot
-	if c.maxLen() > most { // an update of a slot of the reference is not listed
-		return false
+	if i > 0 && l.ref[i-1].Mask>>(slot&63)&1 != 0 && c.maxLen() > most {
+		return false // an update of a slot of the reference is not listed
 	}
 	c.listed++
 	c.kindBits += int(LastEntryKind) + 1
