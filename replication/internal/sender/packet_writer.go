@@ -90,10 +90,10 @@ func (k *packetWriter) fits(bits int) bool {
 // namesBits exceeds the bits of the names of an update's baselines.
 const namesBits = 100
 
-// fitsNext reports whether the open packet is sure to have room for an update of the next slot with so many bits
-// of rows. It holds only for slots that are near the last one.
-func (k *packetWriter) fitsNext(slot, bits int) bool {
-	return k.cache.Slots.FitsNext(slot, k.w.Remaining()-wire.MaxFrontBits-bits-namesBits)
+// fitsNext reports whether the open packet is sure to have room for n updates, the last of which is of the given
+// slot, with so many bits of rows.
+func (k *packetWriter) fitsNext(slot, n, bits int) bool {
+	return k.cache.Slots.FitsNext(slot, n, k.w.Remaining()-wire.MaxFrontBits-bits-namesBits)
 }
 
 // put appends an entry to the open packet, or to a new one if it does not fit. It returns errFull
@@ -102,7 +102,7 @@ func (k *packetWriter) put(slot int, r *encode.CachedEntry) error {
 	r.Copies++
 	bits := k.cache.Bytes(r)
 	if k.open && r.Kind != wire.EntryFull &&
-		k.fitsNext(slot, int(r.Bits)) && k.bears(int(r.Work), int(r.Bits)) {
+		k.fitsNext(slot, 1, int(r.Bits)) && k.bears(int(r.Work), int(r.Bits)) {
 		k.update(slot, r, bits)
 		k.work += int(r.Work)
 		k.record(slot, baseline.RecordState)

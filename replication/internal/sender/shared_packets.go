@@ -153,7 +153,7 @@ func (k *packetWriter) putShared(set *encode.PacketSet, slot int, of *baseline.C
 	x, entries := set.Find(slot)
 	e, from := &entries[0], &set.Packets[x.Packet]
 	n := int(e.End - e.From)
-	if k.open && k.fitsNext(slot, n) && k.bears(int(e.Work), n) {
+	if k.open && k.fitsNext(slot, 1, n) && k.bears(int(e.Work), n) {
 		k.updateHead(slot, of.Baselines, false)
 		k.copySpan(from, int(e.From), int(e.End), int(e.Work))
 		k.record(slot, baseline.RecordState)
@@ -201,6 +201,12 @@ func (k *packetWriter) putStretch(set *encode.PacketSet, b int, slots, all uint6
 // addStretch adds the slots of adjacent entries of a packet set to the open packet: of so many of a block's
 // slots as fit, which it returns. If none fits, it opens a new packet.
 func (k *packetWriter) addStretch(entries []encode.SharedEntry, b int, slots uint64) (put uint64) {
+	end := &entries[len(entries)-1]
+	if k.open && k.fitsNext(b<<6+bits.Len64(slots)-1, len(entries), int(end.End-entries[0].From)) &&
+		k.bears(int(end.Sum-entries[0].Sum+entries[0].Work), 0) {
+		k.cache.Slots.AddUpdates(b, slots)
+		return slots
+	}
 	for {
 		if !k.open {
 			if k.blocked() {

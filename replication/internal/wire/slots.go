@@ -188,37 +188,33 @@ func (l *SlotLists) Fits(most int) bool {
 	return w.Err() == nil && w.Len() <= most
 }
 
-// FitsNext reports whether Fits(most) is sure to hold with an entry of the given slot, the next one.
-func (l *SlotLists) FitsNext(slot, most int) bool {
+// FitsNext reports whether Fits(most) is sure to hold with n more entries, the last of which has the given slot.
+func (l *SlotLists) FitsNext(slot, n, most int) bool {
 	if l.first < 0 {
 		return false
 	}
 	c := l.slotCounts
-	i := c.at
-	for ; i < len(l.ref) && int(l.ref[i].Block) <= slot>>6; i++ {
+	for i := c.at; i < len(l.ref) && int(l.ref[i].Block) <= slot>>6; i++ {
 		c.passed += bits.OnesCount64(l.ref[i].Mask)
 	}
 	c.last = slot
-	if i > 0 && l.ref[i-1].Mask>>(slot&63)&1 != 0 && c.maxLen() > most {
-		return false // an update of a slot of the reference is not listed
-	}
-	c.listed++
-	c.kindBits += int(LastEntryKind) + 1
-	return c.maxLen() <= most
+	c.listed += n
+	c.kindBits += n * (int(LastEntryKind) + 1)
+	return c.maxLen(l.listed) <= most // updates of the reference are not listed
 }
 
 // MaxLen returns a number of bits that Write does not exceed.
-func (l *SlotLists) MaxLen() int { return l.maxLen() }
+func (l *SlotLists) MaxLen() int { return l.maxLen(l.listed) }
 
-// maxLen is MaxLen for lists with these counts.
-func (c *slotCounts) maxLen() int {
+// maxLen is MaxLen for lists with these counts, of which at least so many entries are listed.
+func (c *slotCounts) maxLen(least int) int {
 	n := 3 + expGolombLen(c.listed)
 	if c.total > 0 {
 		n += 2 + 2*bits.Len(uint(c.total)) + expGolombLen(c.total) + 2*mostOutside + 2 + c.passed + c.passed/8
 	}
 	if c.listed > 0 {
 		// The sum of the gaps takes less than three bits for each, and the order is one too high at most.
-		n += 5 + c.kindBits + c.listed*(bits.Len(uint(c.last/c.listed))+5)
+		n += 5 + c.kindBits + c.listed*(bits.Len(uint(c.last/max(least, 1)))+5)
 		if c.last >= bitbuf.RiceEscape<<mostOrder { // a gap may be escaped
 			n += c.listed * 2 * bits.Len(uint(c.last))
 		}

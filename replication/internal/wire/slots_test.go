@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -101,7 +102,7 @@ func TestSlotListsRoundTrip(t *testing.T) {
 	}
 }
 
-// TestFitsNext: with one more entry of a slot for which FitsNext holds, Fits does.
+// TestFitsNext: with more entries for which FitsNext holds, Fits does.
 func TestFitsNext(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var l SlotLists
@@ -120,11 +121,19 @@ func TestFitsNext(t *testing.T) {
 		step := 1 + rng.IntN(1<<rng.IntN(9))
 		for slot := rng.IntN(200); slot < 40*64; slot += 1 + rng.IntN(step) {
 			most := l.MaxLen() + rng.IntN(1200)
-			near := l.FitsNext(slot, most)
+			mask := uint64(1) << (slot & 63)
+			if rng.IntN(2) == 0 {
+				mask |= rng.Uint64() &^ (mask - 1)
+			}
+			first := slot
+			slot = slot&^63 + bits.Len64(mask) - 1
+			near := l.FitsNext(slot, bits.OnesCount64(mask), most)
 			if rng.IntN(5) > 0 {
-				l.AddUpdates(slot>>6, 1<<(slot&63))
+				l.AddUpdates(slot>>6, mask)
 			} else {
-				l.AddOther(slot, LastEntryKind)
+				for ; mask != 0; mask &= mask - 1 {
+					l.AddOther(first&^63+bits.TrailingZeros64(mask), LastEntryKind)
+				}
 			}
 			if near {
 				yes++
