@@ -87,11 +87,19 @@ func (a *chaosGame) checkStats() {
 }
 
 func (a *chaosGame) equal() {
+	if diff := a.differs(); diff != "" {
+		a.fail("%s", diff)
+	}
+}
+
+// differs returns what a client does not have as the server does.
+func (a *chaosGame) differs() string {
 	for i, e := range a.ends {
 		if diff := e.equalTo(a.server, a.truth); diff != "" {
-			a.fail("end %d does not converge: %.600s\n%+v\n%+v", i, diff, e.peer.Stats(), e.client.Stats())
+			return fmt.Sprintf("end %d does not converge: %.600s\n%+v\n%+v", i, diff, e.peer.Stats(), e.client.Stats())
 		}
 	}
+	return ""
 }
 
 func (a *chaosGame) logOf(slot int) (ticks []delta.Tick) {

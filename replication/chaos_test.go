@@ -49,6 +49,12 @@ func (a *chaosGame) run() {
 	for range 2*c.delay + 3*c.jitter + 140 {
 		a.tick(false)
 	}
+	for range 300 + 6*c.delay { // entities that are sent in parts wait for one another
+		if a.differs() == "" {
+			break
+		}
+		a.tick(false)
+	}
 	a.equal()
 }
 
