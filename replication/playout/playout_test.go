@@ -165,7 +165,7 @@ func TestTrap1RestThenMove(t *testing.T) {
 	seed := replicationtest.Seed(t)
 	for i := range uint64(5) {
 		for _, busy := range []bool{true, false} {
-			still := profile{oneWay: 0.075, jitter: 0.008}
+			still := profile{oneWay: 0.075, jitter: 0.004} // with more, the first two packets may change places
 			require.Zero(t, max(0, smear(t, seed+i, still, busy)), "busy: %v", busy)
 			// If the first packets get lost, it may have set out at any time since it is known to have rested.
 			require.LessOrEqual(t, smear(t, seed+i, profileB, busy), 2., "busy: %v", busy)
