@@ -13,7 +13,7 @@ import (
 // have under conditions, and the slots of those that end in the tick in which others begin.
 //
 // It bounds the client's memory: there are 2n slots, as many again for each condition in the
-// client's schema, and up to 257 states of each are kept. A world of at most n entities is
+// client's schema, and up to 241 states of each are kept. A world of at most n entities is
 // mirrored completely. The client sends the bound to the server, which withholds entities that have no slot
 // below it, so that all others are mirrored still: [PeerStats.Withheld] counts them. A packet
 // that names a slot beyond the bound is refused as malformed.
@@ -27,7 +27,7 @@ func WithMaxEntities(n int) ClientOption {
 }
 
 // WithoutCompact makes the client announce to servers that it does not take [Compact], for which it
-// would need up to 2 MB.
+// would need up to 4 MB.
 func WithoutCompact() ClientOption {
 	return config.ClientFunc(func(o *config.ClientOptions) { o.NoCompact = true })
 }

@@ -295,7 +295,7 @@ func (s *Server) handle(call func()) {
 	call()
 }
 
-// Tick returns the tick of the latest Replicate.
+// Tick returns the tick of the latest Replicate; before the first one it is 4294967295.
 func (s *Server) Tick() uint32 {
 	s.mustExist()
 	return uint32(s.snap.Tick)
