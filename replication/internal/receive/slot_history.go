@@ -1,6 +1,8 @@
 package receive
 
 import (
+	"math/bits"
+
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
@@ -8,7 +10,7 @@ import (
 // A slotHistory remembers the slots of which the packets of recent ticks had states. Later packets refer to
 // them.
 type slotHistory struct {
-	ticks []tickSlots      // by tick modulo their number; packets may come late
+	ticks []tickSlots      // by tick modulo their number, a power of two; packets may come late
 	fresh []wire.SlotBlock // of the packet that is being read
 	merge []wire.SlotBlock
 }
@@ -18,10 +20,12 @@ type tickSlots struct {
 	slots []wire.SlotBlock
 }
 
-// reset forgets all slots. From now on it remembers those of so many ticks.
+// reset forgets all slots. From now on it remembers those of so many ticks at least. A power of two divides the
+// ticks where they wrap around, so that no two of them share a place there.
 func (h *slotHistory) reset(ticks delta.Tick) {
-	if h.forget(); len(h.ticks) != int(ticks) {
-		h.ticks = make([]tickSlots, ticks)
+	n := 1 << bits.Len32(uint32(ticks-1))
+	if h.forget(); len(h.ticks) != n {
+		h.ticks = make([]tickSlots, n)
 	}
 }
 
