@@ -79,7 +79,7 @@ func sortBlocks(ref []wire.SlotBlock) []wire.SlotBlock {
 }
 
 // hasAll reports whether the packets of tick now, but for those that are apart, have states of exactly the slots
-// that changed in it. They have each slot once at most.
+// that changed in it, given that they have each slot once at most.
 func (l *SentLog) hasAll(s *snapshot.SlotTable, now delta.Tick) bool {
 	n := 0
 	for q := l.Next; q != l.Oldest && l.At(q-1).Tick == now; q-- {

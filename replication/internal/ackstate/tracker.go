@@ -352,9 +352,9 @@ func (p *Tracker) refersToAll(at delta.Tick) bool {
 	return arrived
 }
 
-// EndPackets ends a tick. shared reports whether all that the peer was sent was shared packets. The log
-// forgets what no packet refers to.
-func (p *Tracker) EndPackets(shared bool) {
+// EndPackets ends a tick. shared reports whether all that the peer was sent was shared packets, once whether
+// it was sent no slot twice. The log forgets what no packet refers to.
+func (p *Tracker) EndPackets(shared, once bool) {
 	now, kept := p.Snap.Tick, p.Followed
 	if now-p.ended != 1 { // a function of the user's panicked
 		p.exact = 0
@@ -363,7 +363,7 @@ func (p *Tracker) EndPackets(shared bool) {
 	bit := uint32(1) << (now % snapshot.RecentTicks)
 	p.exact &^= bit
 	if !p.Classes.Compact {
-		if shared || p.Log.hasAll(&p.Snap.Slots, now) {
+		if shared || once && p.Log.hasAll(&p.Snap.Slots, now) {
 			p.exact |= bit
 		}
 		if now-p.Likely.Base < snapshot.RecentTicks {

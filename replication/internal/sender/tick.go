@@ -189,7 +189,8 @@ func (p *Sender) sendChosen(c *chooser) {
 
 // end ends the tick.
 func (p *Sender) end() {
-	p.acked.EndPackets(p.Relays)
+	once := p.planned == sendAll && len(p.interest.Groups.Blocks) == 0 // a group may take a slot again
+	p.acked.EndPackets(p.Relays, once)
 	p.acked.Settled.End(p.snap.Tick)
 	if !p.Rests {
 		p.Sending = false
