@@ -97,7 +97,6 @@ func (p *stateSender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 	}
 	first := int(set.Places[b])
 	begin := set.Entries[set.Blocks[first].First].From
-	slots := &k.cache.Slots
 	last, end, n, work := -1, begin, 0, 0
 	next := first
 	for ; next < len(set.Blocks) && set.Blocks[next].Packet == set.Blocks[first].Packet; next++ {
@@ -112,11 +111,10 @@ func (p *stateSender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 			break
 		}
 		e := &set.Entries[x.First+x.Entries-1]
-		mark := slots.Mark()
-		if slots.AddUpdates(at, d); !k.fits(int(e.End-begin)) || !k.bears(work+int(e.Sum), 0) {
-			slots.Rollback(&mark)
+		if !k.fitsNext(at<<6+bits.Len64(d)-1, x.Entries, int(e.End-begin)) || !k.bears(work+int(e.Sum), 0) {
 			break
 		}
+		k.cache.Slots.AddUpdates(at, d)
 		last, end, n, work = at, e.End, n+x.Entries, work+int(e.Sum)
 	}
 	if n == 0 {
