@@ -181,8 +181,12 @@ func (p *Tracker) Look() {
 	if !v.Limited && v.InView == nil {
 		return
 	}
+	before := uint64(0) // what is in new slots comes into view
+	if v.InView == nil {
+		before = ^before // until now the peer has seen everything
+	}
 	for len(v.InView) < len(s.Alive) {
-		v.InView = append(v.InView, ^uint64(0)) // new slots are dirty, as if they were seen
+		v.InView = append(v.InView, before)
 	}
 	v.Next = v.Next.Grown(s.Len())
 	v.Find(s, p.Snap.Resources.Any)
