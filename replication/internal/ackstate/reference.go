@@ -43,9 +43,12 @@ func (l *SentLog) appendStates(ref []wire.SlotBlock, first, end uint32) []wire.S
 	ordered := true
 	for q := first; q != end; q++ {
 		sent := l.At(q)
+		if sent.Apart {
+			continue
+		}
 		for i := range sent.Count {
 			r := l.Record(sent, i)
-			if r.Kind != baseline.RecordState || sent.Apart {
+			if r.Kind != baseline.RecordState {
 				continue
 			}
 			n := len(ref)

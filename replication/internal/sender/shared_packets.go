@@ -26,7 +26,7 @@ func (p *stateSender) relay(splits bool) bool {
 	if !p.mayRelay(set) || !splits && set.LacksAny() {
 		return false
 	}
-	holdsAll := p.acked.HoldsAll()
+	holdsAll := !splits || p.acked.HoldsAll() // CanRelay has found out for peers that don't split
 	for i := 0; i < len(set.Packets); i++ {
 		first, sequence := i, p.acked.Log.Next
 		for i < len(set.Packets) && (holdsAll || p.holds(set, &set.Packets[i])) {
