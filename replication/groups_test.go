@@ -35,7 +35,7 @@ type crewGame struct {
 	rarity  int // one in so many structural changes happens
 	ends    []*end
 	shown   []map[int]int // by end: which past state of each crew it shows
-	bursts  []bool        // by end: the link has bursts of total loss
+	bursts  []bool        // by end: the link loses packets for so long that changes may pile up
 
 	crew, frozen, marker ecs.ID
 }
@@ -73,9 +73,12 @@ func addCrewGame(s *Server, seed uint64, crews, limit int) *crewGame {
 func (f *crewGame) connect(cfg netsim.Config) *end {
 	n := uint64(len(f.ends))
 	e := connect(f.server, f.rng.Uint64(), cfg, WithSeed(n+1))
-	f.watch(e, cfg.Burst.Length > 0)
+	f.watch(e, losesMuch(cfg))
 	return e
 }
+
+// losesMuch reports whether packets get lost for so long at times that changes of a group pile up.
+func losesMuch(cfg netsim.Config) bool { return cfg.Burst.Length > 0 || cfg.Loss >= 0.5 }
 
 // watch adds an end.
 func (f *crewGame) watch(e *end, bursts bool) {
@@ -284,7 +287,7 @@ func (f *crewGame) tick(t testing.TB, partly func(end int) bool) {
 	}
 }
 
-// burst reports whether a link with total loss made more changes of a group pile up than fit into a
+// burst reports whether a link that loses much made more changes of a group pile up than fit into a
 // packet.
 func (f *crewGame) burst(k int) bool {
 	return f.ends[k].peer.Stats().SplitGroups > 0 && f.bursts[k]

@@ -319,7 +319,7 @@ func TestGroupsAtTheEntityLimitAreNeverSplit(t *testing.T) {
 	f := newCrewGame(seedOf(t), 8, 6)
 	for k, cfg := range hostileLinks() {
 		e := connect(f.server, f.rng.Uint64(), cfg, WithSeed(uint64(k)+1), WithMaxEntities(10+k))
-		f.watch(e, cfg.Burst.Length > 0)
+		f.watch(e, losesMuch(cfg))
 	}
 	for i := range ticksOf(5000, 700) {
 		if i%200 == 100 {

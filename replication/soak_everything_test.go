@@ -72,7 +72,7 @@ func newEverything(seed uint64, opts ...ServerOption) *everything {
 
 func (x *everything) connect(cfg netsim.Config) *end {
 	e := x.conditions.connect(cfg)
-	x.crewGame.watch(e, cfg.Burst.Length > 0)
+	x.crewGame.watch(e, losesMuch(cfg))
 	x.lastShown, x.limited, x.lifted = append(x.lastShown, 0), append(x.limited, false), append(x.lifted, 0)
 	return e
 }
