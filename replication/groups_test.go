@@ -362,9 +362,9 @@ func TestGroupsAreNeverSplit(t *testing.T) {
 // one packet.
 func TestGroupsOfManyPackets(t *testing.T) {
 	oneGoroutine(t)
-	f := newCrewGame(seedOf(t), 12, 4, WithMTU(300))
+	f := newCrewGame(seedOf(t), 12, 4, WithMTU(420))
 	f.rarity = 16
-	for range 300 {
+	for range 420 {
 		f.singles = append(f.singles, f.spawn())
 	}
 	for _, cfg := range hostileLinks() {
