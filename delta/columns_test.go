@@ -178,7 +178,9 @@ func componentOfSteps(s *script) Component {
 // TestColumnsAreWhatPackedMakesOfSlots, whatever changes in a block, and whatever it is encoded
 // against. What a block costs by field is the same as well.
 func TestColumnsAreWhatPackedMakesOfSlots(t *testing.T) {
-	for name, component := range map[string]func(*script) Component{"all": componentOfAll, "steps": componentOfSteps} {
+	for name, component := range map[string]func(*script) Component{
+		"all": componentOfAll, "steps": componentOfSteps, "wheels": (*script).componentOfWheels,
+	} {
 		t.Run(name, func(t *testing.T) { checkColumns(t, component) })
 	}
 }

@@ -14,13 +14,15 @@ import (
 func readSteps(r *bitbuf.Reader, steps []step, dst []uint32, moved bool, implied int) (ok bool) {
 	dst = dst[:len(steps)]
 	ahead, used := r.Peek(), uint(0)
-	k, seen := uint(3), uint(0)
+	k, seen, deviation := uint(3), uint(0), uint32(0) // the last of the last code, from its prediction
 	ok = true
 	for i := range steps {
 		s := &steps[i]
 		width := uint(s.width)
+		from := dst[i]
 		if moved {
 			k = movingOrder(uint(s.moved), seen)
+			from += deviation & s.with
 		}
 		k = min(replaced(s.orders, k), width)
 		if used+width+maxPrefix > 64 { // no code is longer
@@ -42,7 +44,8 @@ func readSteps(r *bitbuf.Reader, steps []step, dst []uint32, moved bool, implied
 		if zero && i == implied {
 			v++
 		}
-		code := (dst[i] + (v>>1 ^ -(v & 1))) & (2*s.halfRange - 1)
+		code := (from + unzigzag32(v)) & (2*s.halfRange - 1)
+		deviation = code - dst[i]
 		dst[i] = code
 		ok = ok && int64(code) <= s.max
 	}
@@ -88,6 +91,9 @@ func decodeSteps(
 		copy(dst, base)
 		ok = readSteps(r, steps, dst, false, last)
 	case form == symbolUsual || form == symbolWritten && !r.ReadBool():
+		if steps[0].turning {
+			turnTogether(steps, base, base2)
+		}
 		ok = readSteps(r, steps, dst, true, last)
 	case !r.ReadBool():
 	case !r.ReadBool():

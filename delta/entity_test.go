@@ -110,6 +110,9 @@ func TestEntitiesAreThoseOfTheSlowTwin(t *testing.T) {
 		var components []Component
 		for range 1 + s.below(5) {
 			components = append(components, s.componentOf(Plain, Linear, Wrap, Quat, Reference, Counter, Flags, Bytes))
+			if s.below(4) == 0 {
+				components[len(components)-1] = s.componentOfWheels()
+			}
 			s.replaceOrders(&components[len(components)-1])
 		}
 		x := newEntityTest(t, components...)

@@ -99,6 +99,8 @@ func TestDecodersOfStepsReadWhatThoseOfFieldsRead(t *testing.T) {
 		{{Kind: Linear, Bits: 7, Max: 100}, {Kind: Wrap, Bits: 9}},
 		{{Kind: Linear, Bits: 1}},
 		{{Kind: Wrap, Bits: 31}, {Kind: Linear, Bits: 31, Max: 1 << 30}},
+		{{Kind: Wrap, Bits: 8}, {Kind: Wrap, Bits: 8}, {Kind: Wrap, Bits: 8}},
+		{{Kind: Wrap, Bits: 31}, {Kind: Wrap, Bits: 31}},
 		{{Kind: Quat, Bits: 2}},
 		{{Kind: Quat, Bits: 9}},
 		{{Kind: Quat, Bits: MaxQuatBits}},

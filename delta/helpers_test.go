@@ -146,6 +146,26 @@ func (s *script) componentOf(kinds ...Kind) Component {
 	return c
 }
 
+// componentOfWheels has up to 6 fields, most of them angles that may turn together.
+func (s *script) componentOfWheels() Component {
+	c := Component{Name: "c", Fields: make([]Field, 2+s.below(5))}
+	wheel := Field{Kind: Wrap, Bits: 5 + uint(s.below(12))}
+	if s.below(3) == 0 {
+		wheel.Bits = []uint{31, 32, 33, 44, 45}[s.below(5)]
+	}
+	if s.below(3) == 0 {
+		wheel.Max = lowBits(wheel.Bits) - s.number()&lowBits(wheel.Bits-1)
+	}
+	for i := range c.Fields {
+		c.Fields[i] = wheel
+		if s.below(6) == 0 {
+			c.Fields[i] = Field{Kind: []Kind{Linear, Wrap, Plain}[s.below(3)], Bits: uint(s.below(20))}
+		}
+		c.Fields[i].Name = strconv.Itoa(i)
+	}
+	return c
+}
+
 // replaceOrders gives some fields other orders.
 func (s *script) replaceOrders(c *Component) {
 	for i := range c.Fields {
@@ -211,6 +231,13 @@ func (s *script) row(c *Component, near []uint32) []uint32 {
 		}
 		if f.Kind == Bytes {
 			setText(f, row, s.text(textOf(f, row), int(f.Max), near == nil))
+			continue
+		}
+		if f.beside && near != nil && s.below(4) > 0 { // as far as the field before it, about
+			before := &c.Fields[i-1]
+			way := slowDistance(before, before.code(row), before.code(near))
+			code := int64(f.code(near)) + way + int64(s.below(3)) - 1
+			f.setCode(row, uint64(f.around(code)))
 			continue
 		}
 		if f.Kind != Quat {

@@ -96,6 +96,7 @@ type Field struct {
 
 	word   int    // index of the first word in the component's row
 	circle uint64 // number of codes on a Wrap's circle if that is not 2^Bits, else 0
+	beside bool   // the field may turn together with the one before it, see turning.go
 }
 
 // Words returns the number of row words of the field: 1, or 2 for more than 32 bits (low word
@@ -305,6 +306,7 @@ func (c *Component) add(i int, f *Field) {
 		c.last = i
 		c.moves = c.moves || f.Kind.predicted()
 	}
+	f.beside = i > 0 && f.alongside(&c.Fields[i-1])
 	f.word = c.words
 	c.addNumbers(f)
 	c.words += f.Words()

@@ -112,7 +112,12 @@ func (x *rowTest) check(cur, base, base2 []uint32, ratio int64) int {
 // checkRows lets a script choose a layout and rows, and checks them against all
 // combinations of baselines.
 func checkRows(t testing.TB, s *script) {
-	x := newRowTest(t, s.componentWithReferences())
+	checkRowsOf(t, s, s.componentWithReferences())
+}
+
+// checkRowsOf is checkRows for a component.
+func checkRowsOf(t testing.TB, s *script, c Component) {
+	x := newRowTest(t, c)
 	base2 := s.row(x.c, nil)
 	base := s.row(x.c, base2)
 	for range 1 + s.below(4) {
@@ -150,6 +155,14 @@ func TestRowsOfRandomLayoutsRoundTrip(t *testing.T) {
 	rng := randomOf(t)
 	for range roundsOf(10_000, 4000) {
 		checkRows(t, &script{randomBytes(rng, 300)})
+	}
+}
+
+func TestRowsOfWheelsRoundTrip(t *testing.T) {
+	rng := randomOf(t)
+	for range roundsOf(4000, 2000) {
+		s := &script{randomBytes(rng, 300)}
+		checkRowsOf(t, s, s.componentOfWheels())
 	}
 }
 

@@ -42,10 +42,14 @@ func movingOrder(m, seen uint) uint { return uint(movingOrders[m&127][seen&127])
 // movingOrders has the orders by m and context.seen. A field that did not move between the baselines
 // seldom moves because another one in the row does. If others are off by a code at most, the motion
 // is as smooth as quantising allows. Else the largest residual counts twice: it shows how far motions
-// of this moment change.
+// of this moment change. The last rows are for angles that turn together.
 var movingOrders = func() (orders [128][128]uint8) {
-	for m := range orders {
-		for seen := range orders[m] {
+	for row := range orders {
+		for column := range orders[row] {
+			m, seen := row, column
+			if row >= besideOrders {
+				m, seen = row-besideOrders, 0
+			}
 			largest := max(seen, 1) - 1
 			order := (m/2 + 2*largest) / 3
 			switch {
@@ -58,7 +62,7 @@ var movingOrders = func() (orders [128][128]uint8) {
 			case largest <= 2:
 				order = min((m/2+largest)/2, 1)
 			}
-			orders[m][seen] = uint8(order)
+			orders[row][column] = uint8(order)
 		}
 	}
 	return orders
@@ -157,8 +161,12 @@ func (p *Packed) encodeResiduals(
 			quat++
 			d, x = encodeQuat(d, words, x, f, cur[f.word+1:], &to, &moved, i == c.last)
 		case f.Kind <= Wrap:
-			v := zigzag(f.signed(f.code(cur), f.code(ref.row)))
-			k := f.order(x.order(ref.moved(f)))
+			at, m := f.code(ref.row), ref.moved(f)
+			if f.beside && x.moving {
+				at, m = ref.together(f, &c.Fields[i-1], cur, at, m)
+			}
+			v := zigzag(f.signed(f.code(cur), at))
+			k := f.order(x.order(m))
 			if implied {
 				v--
 			}
@@ -225,12 +233,16 @@ func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference
 			quat++
 			x = decodeQuat(r, x, f, dst[f.word+1:], &to, &moved, i == c.last)
 		case f.Kind <= Wrap:
-			v := readResidual(r, f.order(x.order(ref.moved(f))), f.Bits)
+			at, m := f.code(ref.row), ref.moved(f)
+			if f.beside && x.moving {
+				at, m = ref.together(f, &c.Fields[i-1], dst, at, m)
+			}
+			v := readResidual(r, f.order(x.order(m)), f.Bits)
 			x.saw(v)
 			if implied {
 				v++
 			}
-			code, ok := f.plus(f.code(ref.row), unzigzag(v))
+			code, ok := f.plus(at, unzigzag(v))
 			if !ok {
 				r.Fail(ErrCode)
 				return

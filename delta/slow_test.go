@@ -287,8 +287,16 @@ func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint3
 				x.saw(v)
 			}
 		default:
-			v := zigzag(slowDistance(f, f.code(cur), f.code(ref.row)))
-			k := slowOrder(f, x.order(ref.moved(f)))
+			at, order := f.code(ref.row), x.order(ref.moved(f))
+			if m, together := ref.together(c.Fields, i); together {
+				before := &c.Fields[i-1]
+				from := new(big.Int).SetUint64(at)
+				from.Add(from, big.NewInt(slowDistance(before, before.code(cur), before.code(ref.row))))
+				at = from.Mod(from, new(big.Int).SetUint64(f.Max+1)).Uint64()
+				order = (&slowContext{moving: true, first: true}).order(m)
+			}
+			v := zigzag(slowDistance(f, f.code(cur), at))
+			k := slowOrder(f, order)
 			if last && x.same {
 				v--
 			}
@@ -298,6 +306,22 @@ func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint3
 		p.spent[i] = uint32(w.Len() - from)
 	}
 	return charts
+}
+
+// together reports whether field i is an angle that turns together with the field before it, and the bits by
+// which their ways between the baselines differ.
+func (ref *slowReference) together(fields []Field, i int) (m uint, together bool) {
+	if i == 0 || ref.base == nil {
+		return 0, false
+	}
+	f, before := &fields[i], &fields[i-1]
+	if f.Kind != Wrap || before.Kind != Wrap || f.Max != before.Max || f.Bits == 0 || f.Bits > 44 {
+		return 0, false
+	}
+	way := slowDistance(f, f.code(ref.base), f.code(ref.base2))
+	other := slowDistance(before, before.code(ref.base), before.code(ref.base2))
+	apart := max(way-other, other-way)
+	return uint(bits.Len64(uint64(apart))), (way >= 16 || way <= -16) && 32*apart <= max(way, -way)
 }
 
 // slowDistance is the way from one code of a Linear or Wrap field to another.

@@ -19,8 +19,11 @@ type step struct {
 	halfRange  uint32 // half of the range of residuals
 	width      uint8
 	orders     []uint8 // see Field.Orders
+	alongside  bool    // it may turn together with the step before it, see turning.go
+	turning    bool    // of the first step of a row: this holds for some
 
-	moved     uint8    // bits of the distance between the baselines
+	moved     uint8    // bits of the distance between the baselines, or another row of movingOrders
+	with      uint32   // all bits are set if it turns together with the step before it
 	bits      [2]uint8 // of the codes of the two residuals
 	predicted uint32   // residual against the prediction
 	plain     uint32   // residual against the baseline
@@ -42,11 +45,12 @@ func stepsOf(fields []Field) (steps []step) {
 			return nil
 		}
 		s := step{max: int64(f.Max), mask: -1, halfCircle: 1 << 62, halfRange: 1 << (f.Bits - 1)}
-		s.width, s.orders = uint8(f.Bits), f.Orders
+		s.width, s.orders, s.alongside = uint8(f.Bits), f.Orders, f.beside
 		if f.Kind == Wrap {
 			s.mask, s.halfCircle = int64(lowBits(f.Bits)), int64(s.halfRange)
 		}
 		steps = append(steps, s)
+		steps[0].turning = steps[0].turning || s.alongside
 	}
 	return steps
 }
@@ -168,6 +172,10 @@ func (p *Packed) codeSteps(steps []step, alone bool, cur, base, base2 []uint32, 
 		return codedRow{bitString{0b01, 2}, byPrediction, 2, false}
 	case changed == 0:
 		return codedRow{bitString{0b011, 3}, byBaseline, 3, false}
+	}
+	if steps[0].turning {
+		turnTogether(steps, base, base2)
+		deviate(steps)
 	}
 	predicted, least := predictedSteps(bitString{0b0, 1}, p.words[byPrediction], steps, last)
 	if predicted.n > 3+least {

@@ -91,9 +91,14 @@ func TestRowsAreThoseOfTheSlowTwin(t *testing.T) {
 		(&script{randomBytes(rng, 200)}).replaceOrders(&c)
 		return c
 	}
+	wheels := func(s *script) Component {
+		c := s.componentOfWheels()
+		s.replaceOrders(&c)
+		return c
+	}
 	for range roundsOf(400, 150) {
-		s := &script{randomBytes(rng, 100)}
-		x := newTwins(t, NewLayout(some(Linear, Wrap), some(Quat), some(Plain, Linear), s.componentWithReferences(), some(Linear)))
+		s := &script{randomBytes(rng, 200)}
+		x := newTwins(t, NewLayout(some(Linear, Wrap), some(Quat), some(Plain, Linear), s.componentWithReferences(), some(Linear), wheels(s)))
 		for c := range x.layout.Components {
 			x.checkHistoryOf(c, &script{randomBytes(rng, 400)})
 		}

@@ -201,6 +201,12 @@ func (g *goldenGame) changeProbe(n int) {
 	ring := get[goldenRing](g, g.probe)
 	ring.At += 7
 	ring.Turns += 3
+	for i := range ring.Wheels { // together, faster and slower
+		ring.Wheels[i] += 0.25 + float32(n/3%4)/16 + float32(i/2)/32
+	}
+	for i := range ring.Dials {
+		ring.Dials[i] = (ring.Dials[i] + uint8(9+n/5%3+n%8/7*i)) % 100
+	}
 	m.Money -= 1_000_000 * int64(n%2)
 	switch n % 4 {
 	case 0:

@@ -61,8 +61,10 @@ type (
 		Text string `repl:"max=400"`
 	}
 	goldenRing struct {
-		At    uint64 `repl:"wrap"`
-		Turns uint16 `repl:"linear"`
+		At     uint64     `repl:"wrap"`
+		Turns  uint16     `repl:"linear"`
+		Wheels [3]float32 `repl:"angle,bits=8"`
+		Dials  [2]uint8   `repl:"range=0:99,wrap"`
 	}
 	goldenMeasures struct {
 		Third  float32       `repl:"range=0:1,step=0.3"`
@@ -105,7 +107,7 @@ var goldenTypes = map[reflect.Type]goldenType{
 	reflect.TypeFor[goldenFrozen]():    {"Frozen", nil},
 	reflect.TypeFor[goldenRider]():     {"Rider", []any{'r', 'n'}},
 	reflect.TypeFor[goldenOdd]():       {"Odd", []any{'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'q', 'q', 8}},
-	reflect.TypeFor[goldenRing]():      {"Ring", []any{'n', 'n'}},
+	reflect.TypeFor[goldenRing]():      {"Ring", []any{'n', 'n', 'n', 'n', 'n', 'n', 'n'}},
 	reflect.TypeFor[goldenMeasures]():  {"Measures", []any{'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n'}},
 	reflect.TypeFor[goldenStory]():     {"Story", []any{400}},
 	reflect.TypeFor[goldenMatch]():     {"Match", []any{'n', 'n'}},

@@ -169,7 +169,7 @@ class Residuals:
 
     def read(self, usual):
         charts = self.read_charts(usual)
-        row = []
+        self.row = row = []
         for i, field in enumerate(self.component.fields):
             if field.width == 0:
                 row.append(self.reference[i])
@@ -198,11 +198,11 @@ class Residuals:
 
     # ---- numbers, which have residuals in the narrow sense
 
-    def order(self, m):
+    def order(self, m, first):
         if not self.moving:
-            return 3 if self.first else max(self.largest - 1, 0)
-        if self.first and m <= 3:
-            return min(m, 2)
+            return 3 if first else max(self.largest - 1, 0)
+        if first:
+            return min(m, 2) if m <= 3 else m >> 1
         if m == 0:
             return self.largest >> 2
         if self.largest == 0:
@@ -211,9 +211,9 @@ class Residuals:
             return min(((m >> 1) + self.largest) >> 1, 1)
         return ((m >> 1) + 2 * self.largest) // 3
 
-    def residual(self, m, field, width, last):
+    def residual(self, m, field, width, last, together=False):
         """A residual. If nothing differed yet, the last one is not zero, and is written less one."""
-        k = self.order(m)
+        k = self.order(m, self.first or together)
         if k < len(field.orders):
             k = field.orders[k]
         v = self.r.residual(k, width)
@@ -230,13 +230,33 @@ class Residuals:
         return (self.reference[i] + unzigzag(v)) % (1 << field.width)
 
     def read_wrap(self, i, field, _):
-        if field.max + 1 == 1 << field.width:
-            return self.read_linear(i, field, _)
+        reference, n = self.reference[i], field.max + 1
         m = length(abs(self.row1[i] - self.row2[i])) if self.moving else 0
-        v = self.residual(m, field, field.width, i == self.last)
-        if v > field.max:
+        apart = self.apart(i, field)
+        if apart is not None:
+            m = length(apart)
+            reference += self.row[i - 1] - self.reference[i - 1]
+        v = self.residual(m, field, field.width, i == self.last, apart is not None)
+        if n != 1 << field.width and v > field.max:
             raise Malformed("distance on a circle")
-        return (self.reference[i] + unzigzag(v)) % (field.max + 1)
+        return (reference + unzigzag(v)) % n
+
+    def apart(self, i, field):
+        """By how much the ways of an angle and the one before it differ if they turn together, otherwise None."""
+        if i == 0 or not self.moving or field.width > 44:
+            return None
+        before = self.component.fields[i - 1]
+        if before.kind != "wrap" or before.max != field.max:
+            return None
+        way, other = self.way(i, field), self.way(i - 1, before)
+        apart = abs(way - other)
+        return apart if abs(way) >= 16 and 32 * apart <= abs(way) else None
+
+    def way(self, i, field):
+        """The distance of an angle between the baselines."""
+        n = field.max + 1
+        d = (self.row1[i] - self.row2[i]) % n
+        return d - n if 2 * d >= n else d
 
     def read_quat(self, i, field, chart):
         bits = field.bits
