@@ -87,7 +87,9 @@ func (x *compactTest) check(rows []compactRow) []byte {
 func checkHistories(t testing.TB, s *script) {
 	var components []Component
 	for range 1 + s.below(4) {
-		components = append(components, s.componentWithReferences())
+		if components = append(components, s.componentWithReferences()); s.below(4) == 0 {
+			components[len(components)-1] = s.componentOfWheels()
+		}
 	}
 	x := newCompactTest(t, components...)
 	const entities, ticks = 3, 12

@@ -27,6 +27,9 @@ func (c *Compact) encodeResiduals(
 			col := &c.columns[field]
 			m := c.number(col)
 			c.aimField(&n, m, col, f, ref, past, x.first)
+			if f.beside && ref.base != nil {
+				c.aimTogether(&n, f, &comp.Fields[i-1], cur, ref)
+			}
 			v := f.signed(f.code(cur), uint64(n.at))
 			n.learn(m, v)
 			e.putNumber(&n, m, v, f.Bits, implied)
@@ -105,6 +108,9 @@ func (c *Compact) decodeResiduals(
 			col := &c.columns[field]
 			m := c.number(col)
 			c.aimField(&n, m, col, f, ref, past, x.first)
+			if f.beside && ref.base != nil {
+				c.aimTogether(&n, f, &comp.Fields[i-1], dst, ref)
+			}
 			v := d.getNumber(&n, m, f.Bits, implied)
 			n.learn(m, v)
 			code, ok := f.plus(uint64(n.at), v)
@@ -176,6 +182,13 @@ func (c *Compact) aimField(
 	}
 	c.aim(n, m, base, far, near, middle, first)
 	n.at = min(max(n.at&col.mask, 0), col.max)
+}
+
+// aimTogether aims at f again if it turns together with the field before it, which is in row already.
+func (c *Compact) aimTogether(n *amount, f, before *Field, row []uint32, ref *reference) {
+	if at, _, together := ref.together(f, before, row); together {
+		c.expect(n, int64(at), false, false)
+	}
 }
 
 // ahead returns the distance to where an earlier code predicts a Linear or Wrap field, as in aim.

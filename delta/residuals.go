@@ -74,6 +74,18 @@ func (x *context) saw(residual uint64) {
 	x.same = x.same && residual == 0
 }
 
+// aim returns what the residual of Linear or Wrap field i is taken against, and its order. row has the fields
+// before it.
+func (x *context) aim(fields []Field, i int, row []uint32, ref *reference) (at uint64, order uint) {
+	f := &fields[i]
+	if f.beside && x.moving {
+		if at, m, together := ref.together(f, &fields[i-1], row); together {
+			return at, f.order(x.order(m))
+		}
+	}
+	return f.code(ref.row), f.order(x.order(ref.moved(f)))
+}
+
 // plainOrder returns the order of the code for the distance by which a Plain field changed.
 func plainOrder(width uint) uint {
 	switch {
@@ -161,12 +173,8 @@ func (p *Packed) encodeResiduals(
 			quat++
 			d, x = encodeQuat(d, words, x, f, cur[f.word+1:], &to, &moved, i == c.last)
 		case f.Kind <= Wrap:
-			at, m := f.code(ref.row), ref.moved(f)
-			if f.beside && x.moving {
-				at, m = ref.together(f, &c.Fields[i-1], cur, at, m)
-			}
+			at, k := x.aim(c.Fields, i, cur, ref)
 			v := zigzag(f.signed(f.code(cur), at))
-			k := f.order(x.order(m))
 			if implied {
 				v--
 			}
@@ -233,11 +241,8 @@ func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference
 			quat++
 			x = decodeQuat(r, x, f, dst[f.word+1:], &to, &moved, i == c.last)
 		case f.Kind <= Wrap:
-			at, m := f.code(ref.row), ref.moved(f)
-			if f.beside && x.moving {
-				at, m = ref.together(f, &c.Fields[i-1], dst, at, m)
-			}
-			v := readResidual(r, f.order(x.order(m)), f.Bits)
+			at, k := x.aim(c.Fields, i, dst, &ref)
+			v := readResidual(r, k, f.Bits)
 			x.saw(v)
 			if implied {
 				v++

@@ -34,14 +34,14 @@ func (f *Field) alongside(before *Field) bool {
 // way returns the distance by which a Wrap field moved between the baselines.
 func (ref *reference) way(f *Field) int64 { return f.signed(f.code(ref.base), f.code(ref.base2)) }
 
-// together returns what the residual of f is taken against, and the row of movingOrders for it, given those
-// without the field before it, which is in row already.
-func (ref *reference) together(f, before *Field, row []uint32, at uint64, m uint) (uint64, uint) {
-	r, together := turnsWith(ref.way(f), ref.way(before))
-	if !together {
-		return at, m
+// together reports whether f turns together with the field before it, which is in row already. If so, the
+// residual of f is taken against at, and m is the row of movingOrders for it.
+func (ref *reference) together(f, before *Field, row []uint32) (at uint64, m uint, together bool) {
+	if m, together = turnsWith(ref.way(f), ref.way(before)); together {
+		deviation := before.signed(before.code(row), before.code(ref.row))
+		at = uint64(f.around(int64(f.code(ref.row)) + deviation))
 	}
-	return uint64(f.around(int64(at) + before.signed(before.code(row), before.code(ref.row)))), r
+	return at, m, together
 }
 
 // way returns the distance by which a step that wraps moved between two codes.

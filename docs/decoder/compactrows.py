@@ -3,7 +3,7 @@
 from bits import Malformed, length, signed, unzigzag
 from prediction import Prediction, distance, extrapolate, fine_chart, from_codes, in_chart, limit, ratio, scaled
 from entries import row_work
-from rows import read_splice
+from rows import read_splice, turns_together
 
 
 class RowReader:
@@ -131,7 +131,7 @@ class Residuals:
         self.last = max(i for i, f in enumerate(component.fields) if f.width)
 
     def read(self):
-        row = []
+        self.row = row = []
         for i, field in enumerate(self.component.fields):
             if field.width == 0:
                 row.append(self.reference[i])
@@ -217,6 +217,10 @@ class Residuals:
         return self.read_number(i, field, lambda v: v)
 
     def read_wrap(self, i, field):
+        fields = self.component.fields
+        if self.moving and turns_together(fields, i, self.row1, self.others[0]) is not None:
+            start = self.reference[i] + self.row[i - 1] - self.reference[i - 1]
+            return self.number(field, field.width, start, [], i == self.last, together=True)
         return self.read_number(i, field, lambda v: distance(v, 0, field.max))
 
     def read_number(self, i, field, way):
@@ -253,7 +257,7 @@ class Residuals:
             code.append(self.number(field, bits, c1[k], [to[k] for to in ahead], last))
         return tuple(code)
 
-    def number(self, field, w, start, ahead, last):
+    def number(self, field, w, start, ahead, last, together=False):
         """A number: the aim, how far the code is from it, and what is learnt of that."""
         r, number, most = self.r, self.rows.model.numbers[field.among % 32], field.max
         aim = start * 256
@@ -268,7 +272,7 @@ class Residuals:
             at %= most + 1
         else:
             at = limit(at, most)
-        context = self.context(parts)
+        context = 1 if together else self.context(parts)
         fine = None
         if parts and context < 5:
             fine = number.fine[context - 2]

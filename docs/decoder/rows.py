@@ -2,7 +2,7 @@
 
 from bits import Malformed, length, unzigzag
 from entries import row_work
-from prediction import Prediction, from_codes, in_chart, to_chart
+from prediction import Prediction, distance, from_codes, in_chart, to_chart
 
 
 def read_rows(r, schema, components, rows1=None, rows2=None, t=None):
@@ -153,6 +153,16 @@ SYMBOLS = [
 ]
 
 
+def turns_together(fields, i, row1, row2):
+    """By how much the ways of wrap field i and the field before it differ if they turn together, otherwise None."""
+    field, before = fields[i], fields[i - 1]
+    if i == 0 or field.width > 44 or before.kind != "wrap" or before.max != field.max:
+        return None
+    way, other = (distance(row1[k], row2[k], field.max) for k in (i, i - 1))
+    apart = abs(way - other)
+    return apart if abs(way) >= 16 and 32 * apart <= abs(way) else None
+
+
 class Residuals:
     """Residuals of a row, field after field, with the state that is kept while they are read."""
 
@@ -232,7 +242,7 @@ class Residuals:
     def read_wrap(self, i, field, _):
         reference, n = self.reference[i], field.max + 1
         m = length(abs(self.row1[i] - self.row2[i])) if self.moving else 0
-        apart = self.apart(i, field)
+        apart = turns_together(self.component.fields, i, self.row1, self.row2) if self.moving else None
         if apart is not None:
             m = length(apart)
             reference += self.row[i - 1] - self.reference[i - 1]
@@ -240,23 +250,6 @@ class Residuals:
         if n != 1 << field.width and v > field.max:
             raise Malformed("distance on a circle")
         return (reference + unzigzag(v)) % n
-
-    def apart(self, i, field):
-        """By how much the ways of an angle and the one before it differ if they turn together, otherwise None."""
-        if i == 0 or not self.moving or field.width > 44:
-            return None
-        before = self.component.fields[i - 1]
-        if before.kind != "wrap" or before.max != field.max:
-            return None
-        way, other = self.way(i, field), self.way(i - 1, before)
-        apart = abs(way - other)
-        return apart if abs(way) >= 16 and 32 * apart <= abs(way) else None
-
-    def way(self, i, field):
-        """The distance of an angle between the baselines."""
-        n = field.max + 1
-        d = (self.row1[i] - self.row2[i]) % n
-        return d - n if 2 * d >= n else d
 
     def read_quat(self, i, field, chart):
         bits = field.bits
