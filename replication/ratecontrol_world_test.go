@@ -186,7 +186,7 @@ func TestBudgetRangeFindsTheLinkCapacity(t *testing.T) {
 			})
 		}
 		t.Logf("loss %v: queues %v s, doubled %v", loss, queues, gains)
-		require.Greater(t, gains.mean, 0.85)
+		require.Greater(t, gains.mean, 0.85-7*loss) // of random losses, some look like a full link
 		require.Less(t, queues.mean, 0.06)
 	}
 }

@@ -30,17 +30,18 @@ func TestAClientOfFewFrames(t *testing.T) {
 			require.True(t, ok)
 			require.True(t, g.local.Has(own, id), "%v frames per second", frames)
 			x := float64((*drawn)(g.local.Get(own, id)).X)
-			if starved := v.Stats().Starved; starved == before {
+			// The server sends less to a client that is silent for seconds, so there may be nothing new.
+			if starved := v.Stats().Starved; starved == before && frames >= 1 {
 				require.Greater(t, x, last, "%v frames per second", frames)
 			} else {
 				require.GreaterOrEqual(t, x, last, "%v frames per second", frames)
 				before = starved
 			}
-			require.Less(t, float64(g.ticked)-x, (1/frames+0.5)*20+20, "%v frames per second", frames)
+			require.Less(t, float64(g.ticked)-x, (max(1/frames, 3/frames-4)+0.5)*20+20, "%v frames per second", frames)
 			last = x
 		}
 		g.run(10 + 10/frames)
-		require.Positive(t, last, "%v frames per second", frames)
+		require.Greater(t, last, 400., "%v frames per second", frames)
 		require.NotZero(t, v.Stats().Frames)
 	}
 }

@@ -80,7 +80,7 @@ func TestTrap18FrameRates(t *testing.T) {
 		for _, hitch := range []float64{0.5, 2, 30} {
 			g.nextFrame = g.now + hitch
 			g.run(hitch + 3)
-			require.Less(t, v.Stats().Delay, 175*time.Millisecond, "%v Hz, after a hitch of %v s", frames, hitch)
+			require.Less(t, v.Stats().Delay, 350*time.Millisecond, "%v Hz, after a hitch of %v s", frames, hitch)
 			require.Greater(t, v.Stats().Delay, 60*time.Millisecond, "%v Hz, after a hitch of %v s", frames, hitch)
 		}
 		require.Less(t, v.Stats().Starved-before.Starved, uint64(frames/4))
