@@ -140,7 +140,7 @@ func decodeCharts(r *bitbuf.Reader, c *Component, dst, ref []uint32, written boo
 // encodeResiduals appends cur against ref, from which it differs. If all residuals before the last
 // one are zero, the last one can't be, and is written less one.
 //
-//	Linear, Wrap  the distance from the reference, in the code of order context.order
+//	Linear, Wrap  the distance from the reference, in the code of order context.order; see also turning.go
 //	Plain         0 if unchanged, or 1 and the distance less one, in the code of order plainOrder
 //	Quat          three distances from the reference, in the chart of cur, which encodeCharts has written
 //	others        0 if unchanged, or 1 and the change, see changes.go
