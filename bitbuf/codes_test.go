@@ -29,6 +29,7 @@ func TestCodesOfKnownValues(t *testing.T) {
 	golomb := func(w *Writer, v uint64, k uint) { w.WriteExpGolomb(v, k) }
 	rice := func(w *Writer, v uint64, k uint) { w.WriteRice(v, k) }
 	unary := func(w *Writer, v uint64, limit uint) { w.WriteUnary(uint(v), limit) }
+	truncated := func(w *Writer, v uint64, n uint) { w.WriteTruncated(v, uint64(n)) }
 	zeros := strings.Repeat("0", 32)
 	for _, c := range []struct {
 		write func(*Writer, uint64, uint)
@@ -63,6 +64,15 @@ func TestCodesOfKnownValues(t *testing.T) {
 		{rice, 33, 0, zeros + "1 10000"},
 		{rice, 64, 0, zeros + "0 1 000000"},
 		{rice, 64, 1, zeros + "1 000000"},
+		{truncated, 0, 1, ""},
+		{truncated, 1, 2, "1"},
+		{truncated, 0, 3, "0"},
+		{truncated, 1, 3, "10"},
+		{truncated, 2, 3, "11"},
+		{truncated, 2, 5, "01"},
+		{truncated, 3, 5, "110"},
+		{truncated, 4, 5, "111"},
+		{truncated, 1<<63 - 1, 1 << 63, strings.Repeat("1", 63)},
 		{unary, 0, 0, ""},
 		{unary, 0, 3, "1"},
 		{unary, 2, 3, "001"},

@@ -3,7 +3,7 @@
 //
 // In: values with their widths, byte strings, runs of bits that another Writer
 // made, and numbers in codes of variable length (Uvarint, Exp-Golomb, Rice,
-// truncated unary). Out: the same in the same order, or an error. The bits
+// truncated unary, truncated binary). Out: the same in the same order, or an error. The bits
 // carry no types, widths or counts: both ends follow the same description.
 //
 // # Layout

@@ -1,6 +1,9 @@
 package bitbuf
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // The oracle: a bit string as a slice of bits, and every operation written bit by
 // bit from its documentation.
@@ -86,6 +89,27 @@ func oracleUnary(n uint64, limit uint) []bool {
 		bs = append(bs, true)
 	}
 	return bs
+}
+
+// oracleTruncated lists all codes: as many of width bits as leave a longer pair in place of each other one.
+func oracleTruncated(v uint64, n uint) []bool {
+	width := bits.Len(n) - 1
+	var codes [][]bool
+	for short := 1 << width; len(codes) != int(n); short-- {
+		codes = codes[:0]
+		for i := range 1 << width {
+			code := make([]bool, width)
+			for j := range code {
+				code[j] = i>>j&1 != 0
+			}
+			if i < short {
+				codes = append(codes, code)
+				continue
+			}
+			codes = append(codes, append(slices.Clone(code), false), append(code, true))
+		}
+	}
+	return codes[v]
 }
 
 type oracleReader struct {
@@ -221,4 +245,17 @@ func (o *oracleReader) unary(limit uint) uint64 {
 		}
 	}
 	return o.code(uint64(limit))
+}
+
+func (o *oracleReader) truncated(n uint) uint64 {
+	for length := 0; o.err == nil; length++ {
+		read := o.bits[o.pos-length : o.pos]
+		for v := range uint64(n) {
+			if slices.Equal(read, oracleTruncated(v, n)) {
+				return v
+			}
+		}
+		o.bit()
+	}
+	return 0
 }

@@ -32,6 +32,7 @@ const (
 	opExpGolomb
 	opRice
 	opUnary
+	opTruncated
 	opMark
 	opRollback
 	opPeek // at what is written so far, through Bytes
@@ -66,6 +67,8 @@ func parseProgram(script []byte) (ops []op) {
 			}
 		case opUnary:
 			o.n = n % 64
+		case opTruncated:
+			o.n = 1 + n%70
 		case opBytes:
 			o.data = take(int(n))
 		case opRun:
@@ -75,7 +78,7 @@ func parseProgram(script []byte) (ops []op) {
 			o.n = n
 		}
 		switch o.kind {
-		case opBits, opUvarint, opExpGolomb, opRice, opUnary, opBool:
+		case opBits, opUvarint, opExpGolomb, opRice, opUnary, opTruncated, opBool:
 			size := copy(value[:], take(1+int(n)%9)) // short ones make small values
 			o.v = binary.LittleEndian.Uint64(value[:])
 			if size == 8 && n%2 == 1 {
@@ -83,6 +86,9 @@ func parseProgram(script []byte) (ops []op) {
 			}
 			if o.kind == opUnary {
 				o.v %= uint64(o.n) + 1
+			}
+			if o.kind == opTruncated {
+				o.v %= uint64(o.n)
 			}
 		}
 		ops = append(ops, o)
@@ -122,6 +128,8 @@ func (o op) oracleBits(pos int) []bool {
 		return oracleRice(o.v, o.n)
 	case opUnary:
 		return oracleUnary(o.v, o.n)
+	case opTruncated:
+		return oracleTruncated(o.v, o.n)
 	}
 	return nil
 }
@@ -146,6 +154,8 @@ func (o op) write(w *Writer) {
 		w.WriteRice(o.v, o.n)
 	case opUnary:
 		w.WriteUnary(uint(o.v), o.n)
+	case opTruncated:
+		w.WriteTruncated(o.v, uint64(o.n))
 	}
 }
 
@@ -171,6 +181,8 @@ func (o op) read(r *Reader, or *oracleReader) (got, want any) {
 		return r.ReadRice(o.n), or.rice(o.n)
 	case opUnary:
 		return uint64(r.ReadUnary(o.n)), or.unary(o.n)
+	case opTruncated:
+		return r.ReadTruncated(uint64(o.n)), or.truncated(o.n)
 	case opRun: // a run is read as bits
 		var g, w []uint64
 		for n := o.n; n > 0; n -= min(n, 61) {
@@ -293,7 +305,7 @@ func checkRoundTrip(t *testing.T, ops []op, room int) {
 			want = op.v&1 != 0
 		case opBytes:
 			want = op.data
-		case opUvarint, opExpGolomb, opRice, opUnary:
+		case opUvarint, opExpGolomb, opRice, opUnary, opTruncated:
 			want = op.v
 		default:
 			continue

@@ -26,6 +26,7 @@ func TestOverrunGivesZerosAndSticks(t *testing.T) {
 		require.Zero(t, r.ReadExpGolomb(0))
 		require.Zero(t, r.ReadRice(0))
 		require.Zero(t, r.ReadUnary(7))
+		require.Zero(t, r.ReadTruncated(7))
 		dst := []byte{1, 2}
 		r.ReadBytes(dst)
 		require.Equal(t, []byte{0, 0}, dst)
@@ -159,6 +160,8 @@ func TestMisuseOfAReaderPanics(t *testing.T) {
 		require.PanicsWithValue(t, badOrder, func() { r.ReadExpGolomb(64) })
 		require.PanicsWithValue(t, badOrder, func() { r.ReadRice(64) })
 		require.Panics(t, func() { r.ReadUnary(64) })
+		require.Panics(t, func() { r.ReadTruncated(0) })
+		require.Panics(t, func() { r.ReadTruncated(1<<63 + 1) })
 		require.Zero(t, r.Pos())
 	}
 }

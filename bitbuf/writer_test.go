@@ -84,6 +84,7 @@ func TestOverflowWritesNothingAndSticks(t *testing.T) {
 		{"bytes", func(w *Writer) { w.WriteBytes([]byte{1}) }},
 		{"run", func(w *Writer) { w.WriteRun([]byte{0xff}, 6) }},
 		{"unary", func(w *Writer) { w.WriteUnary(6, 7) }},
+		{"truncated", func(w *Writer) { w.WriteTruncated(99, 100) }},
 		{"unary limit", func(w *Writer) { w.WriteUnary(7, 7) }},
 		{"uvarint", func(w *Writer) { w.WriteUvarint(0) }},
 		{"long uvarint", func(w *Writer) { w.WriteUvarint(1 << 63) }},
@@ -202,6 +203,9 @@ func TestMisuseOfAWriterPanics(t *testing.T) {
 	require.PanicsWithValue(t, badOrder, func() { RiceLen(0, 64) })
 	require.Panics(t, func() { w.WriteUnary(4, 3) })
 	require.Panics(t, func() { w.WriteUnary(4, 64) })
+	require.Panics(t, func() { w.WriteTruncated(4, 4) })
+	require.Panics(t, func() { w.WriteTruncated(0, 0) })
+	require.Panics(t, func() { w.WriteTruncated(0, 1<<63+1) })
 	require.Panics(t, func() { w.WriteRun(make([]byte, 1), 9) })
 	require.Panics(t, func() { w.WriteRun(make([]byte, 1), -1) })
 	require.Zero(t, w.Len())

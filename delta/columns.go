@@ -410,7 +410,9 @@ func (c *Columns) bookStarts(slots, named uint64) {
 		seen |= k.present
 		n := bits.OnesCount64(first) + bits.OnesCount64(first&c.unusual&^few)
 		for rest := first & named; rest != 0; rest &= rest - 1 {
-			n += int(symbolIndexBits(c.symbols(uint(bits.TrailingZeros64(rest)))))
+			i := uint(bits.TrailingZeros64(rest))
+			start, _ := c.start(i, c.symbols(i))
+			n += int(start.n) - 2
 		}
 		c.book(uint32(c.packed.layout.fields+k.component), uint32(n))
 	}

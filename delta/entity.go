@@ -10,7 +10,7 @@ package delta
 // and four or more such rows by
 //
 //	0      as above
-//	10 i   all but those of row i, counted among the rows with symbols, in as many bits as the last index takes
+//	10 i   all but those of row i, counted among the rows with symbols, in truncated binary
 //	11     each row has its symbol and charts
 //
 // The first bit of the symbol of row i follows from its not being the usual one, and is left out. If
@@ -27,7 +27,6 @@ package delta
 
 import (
 	"math"
-	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
@@ -151,13 +150,11 @@ func symbolsStart(symbols, unusual, odd int) bitString {
 	case symbols < leastNamed:
 		return bitString{1, 1}
 	case unusual == 1:
-		return bitString{0b01 | uint64(odd)<<2, 2 + symbolIndexBits(symbols)}
+		code, n := bitbuf.TruncatedCode(uint64(odd), uint64(symbols))
+		return bitString{0b01 | code<<2, 2 + n}
 	}
 	return bitString{0b11, 2}
 }
-
-// symbolIndexBits returns the width of the number of one of n rows with symbols.
-func symbolIndexBits(n int) uint { return uint(bits.Len(uint(n - 1))) }
 
 // withoutSymbols appends rows without their symbols, except for what is not known of the odd one,
 // counted among the rows with symbols. One of the rows has a symbol.
@@ -218,11 +215,7 @@ func ReadSymbols(r *bitbuf.Reader, n int) Symbols {
 	case n < leastNamed || r.ReadBool():
 		return Symbols{}
 	}
-	i := r.ReadBits(symbolIndexBits(n))
-	if i >= uint64(n) {
-		r.Fail(ErrCode)
-	}
-	return Symbols{omitted: true, odd: int32(i)}
+	return Symbols{omitted: true, odd: int32(r.ReadTruncated(uint64(n)))}
 }
 
 // AllUsual reports whether all symbols are the usual ones, and left out. Then rows of components

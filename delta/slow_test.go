@@ -137,7 +137,9 @@ func (p *slowPacked) encodeEntity(rows []slowRow, ratio int64) string {
 		}
 		at++
 	}
-	return "10" + number(uint64(unusual[0]), uint(bits.Len(uint(symbols-1)))) + strings.Join(without, "")
+	w := bitbuf.NewWriter(make([]byte, 16))
+	w.WriteTruncated(uint64(unusual[0]), uint64(symbols))
+	return "10" + bitsOf(&w) + strings.Join(without, "")
 }
 
 func (p *slowPacked) commit(c *Component) {

@@ -49,6 +49,13 @@ class BitReader:
             v += 1
         return v
 
+    def truncated(self, n):
+        """One of n numbers in truncated binary."""
+        k = length(n) - 1
+        short = (2 << k) - n
+        v = self.bits(k)
+        return v if v < short else 2 * v + self.bits(1) - short
+
     def exp_golomb(self, k):
         q = 0
         while not self.bits(1):  # ends at the end of the packet at the latest

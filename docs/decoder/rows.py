@@ -50,10 +50,8 @@ def read_forms(r, begins):
     if n < 4 or r.bit() == 1:
         r.note("symbols", "before the rows")
         return dict.fromkeys(begins, WRITTEN)
-    i = r.bits(length(n - 1))
+    i = r.truncated(n)
     r.note("symbols", "usual, and omitted, but for row %d" % i)
-    if i >= n:
-        raise Malformed("number of a row")
     forms = dict.fromkeys(begins, USUAL)
     forms[begins[i]] = ODD
     return forms

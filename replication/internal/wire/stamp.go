@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"math/bits"
-
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 )
@@ -113,18 +111,18 @@ func (d *Delays) Write(w *bitbuf.Writer, tick delta.Tick, s *Stamp) {
 		return
 	}
 	low, high := d.likely()
-	numbers := uint32(high-low) + 2
+	numbers := uint64(high-low) + 2
 	switch {
 	case delay < low:
-		writeNumber(w, 0, numbers)
+		w.WriteTruncated(0, numbers)
 		w.WriteBool(true)
 		w.WriteExpGolomb(uint64(low-delay-1), distanceOrder)
 	case delay > high:
-		writeNumber(w, 0, numbers)
+		w.WriteTruncated(0, numbers)
 		w.WriteBool(false)
 		w.WriteExpGolomb(uint64(delay-high-1), distanceOrder)
 	default:
-		writeNumber(w, uint32(delay-low)+1, numbers)
+		w.WriteTruncated(uint64(delay-low)+1, numbers)
 	}
 	d.push(delay, s.Precision)
 }
@@ -141,7 +139,7 @@ func (d *Delays) Read(r *bitbuf.Reader, tick delta.Tick) (s Stamp, ok bool) {
 		delay = int64(z>>1) ^ -int64(z&1)
 	} else {
 		low, high := d.likely()
-		if number := readNumber(r, uint32(high-low)+2); number > 0 {
+		if number := r.ReadTruncated(uint64(high-low) + 2); number > 0 {
 			delay = int64(low) + int64(number) - 1
 		} else {
 			below := r.ReadBool()
@@ -159,30 +157,6 @@ func (d *Delays) Read(r *bitbuf.Reader, tick delta.Tick) (s Stamp, ok bool) {
 	}
 	d.push(int32(delay), d.precision)
 	return stampOf(tick, int32(delay), d.precision), true
-}
-
-// writeNumber appends one of n numbers from 0 in truncated binary: the first ones in a bit less than
-// the others, if n is no power of two. The additional bit is the last.
-func writeNumber(w *bitbuf.Writer, v, n uint32) {
-	width := uint(bits.Len32(n) - 1)
-	short := uint32(1)<<(width+1) - n // numbers of fewer bits
-	if v < short {
-		w.WriteBits(uint64(v), width)
-		return
-	}
-	w.WriteBits(uint64((v+short)>>1), width)
-	w.WriteBits(uint64(v+short), 1)
-}
-
-// readNumber reads what writeNumber wrote. The result is below n.
-func readNumber(r *bitbuf.Reader, n uint32) uint32 {
-	width := uint(bits.Len32(n) - 1)
-	short := uint32(1)<<(width+1) - n
-	v := uint32(r.ReadBits(width))
-	if v < short {
-		return v
-	}
-	return v<<1 + uint32(r.ReadBits(1)) - short
 }
 
 // StampPrecision returns the precision for a number of ticks per second: the finest one of which parts are

@@ -11,27 +11,6 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-func TestNumbersInTruncatedBinary(t *testing.T) {
-	for n := uint32(1); n <= 70; n++ {
-		buf := make([]byte, 200)
-		w := bitbuf.NewWriter(buf)
-		for v := range n {
-			writeNumber(&w, v, n)
-		}
-		require.NoError(t, w.Err())
-		r := bitbuf.NewReader(w.Bytes())
-		for v := range n {
-			require.Equal(t, v, readNumber(&r, n))
-		}
-		require.NoError(t, r.Finish())
-	}
-	w := bitbuf.NewWriter(make([]byte, 1))
-	writeNumber(&w, 0, 5)
-	require.Equal(t, 2, w.Len())
-	writeNumber(&w, 4, 5)
-	require.Equal(t, 2+3, w.Len())
-}
-
 // TestStampsComeBack codes stamps of every precision, of steady delays and of any, across the wrap of
 // ticks.
 func TestStampsComeBack(t *testing.T) {
