@@ -109,27 +109,31 @@ func (p *bases) Classify(b int, d uint64) {
 		if d == 0 {
 			return
 		}
-		if held := d &^ p.LackOf(of, b); held != 0 {
+		if p.Classes.Compact { // the newest tick is best, whatever the peer holds before it
+			d = p.addHeld(b, d, of.Base)
+		} else if held := d &^ p.LackOf(of, b); held != 0 {
 			d &^= held
-			if p.Classes.Compact {
-				p.addRecent(b, held, of.Base)
-			} else {
-				p.Classes.Add(held, delta.Baselines{A1: of.Base, A2: of.Second, Two: true})
-			}
+			p.Classes.Add(held, delta.Baselines{A1: of.Base, A2: of.Second, Two: true})
 		}
 	}
 	for _, at := range [...]delta.Tick{p.Base(), t.Through} {
-		if d == 0 || !t.Recent(at) || !p.snap.Fresh(at) {
-			continue
-		}
-		if held := d &^ t.Lacks(at, b); held != 0 {
-			d &^= held
-			p.addRecent(b, held, at)
+		if d != 0 && t.Recent(at) && p.snap.Fresh(at) {
+			d = p.addHeld(b, d, at)
 		}
 	}
 	for slot := range bitset.Slots(b, d) {
 		p.addOld(slot)
 	}
+}
+
+// addHeld adds the classes of those of some slots that the peer holds as of tick at. It returns the
+// other slots.
+func (p *bases) addHeld(b int, d uint64, at delta.Tick) uint64 {
+	held := d &^ p.acks.Lacks(at, b)
+	if held != 0 {
+		p.addRecent(b, held, at)
+	}
+	return d &^ held
 }
 
 // addOld adds the class of a slot that the peer holds only as of a tick that is no base.
@@ -190,6 +194,10 @@ const (
 	nearFourth, fourth = 4, 6
 )
 
+// thirds are the ages of the third baseline that are tried, beyond the least one that suits Compact.
+// A single newer tick is noisy, but better than none.
+var thirds = [...]int{0, 1, -1, 2}
+
 // addSpread adds the classes of slots that the peer holds as of tick at and at further baselines
 // that suit Compact. It returns the other slots.
 func (p *bases) addSpread(b int, m uint64, at delta.Tick) uint64 {
@@ -211,26 +219,39 @@ func (p *bases) addSpan(b int, m uint64, at, span delta.Tick) uint64 {
 	}
 	m &^= two
 	k := baseline.Class{Baselines: delta.Baselines{A1: at, A2: at - span, Two: true}}
-	least := max((p.snap.Tick-at+delta.MaxExtrapolation-1)/delta.MaxExtrapolation, nearThird)
-	for third := least; third < span && third <= least+1 && two != 0; third++ {
+	least := (p.snap.Tick - at + delta.MaxExtrapolation - 1) / delta.MaxExtrapolation
+	for _, older := range thirds {
+		if two == 0 {
+			return m
+		}
+		third := max(least, nearThird) + delta.Tick(older)
+		if third < least || third >= span {
+			continue
+		}
 		three := two & p.heldFor(b, at, at-third)
 		two &^= three
-		k.Third = uint8(third)
-		for four := max(third+1, nearFourth); four < span && four <= fourth && three != 0; four++ {
-			if k.Mask = three & p.heldFor(b, at, at-four); k.Mask != 0 {
-				three &^= k.Mask
-				k.Fourth = uint8(four)
-				p.Classes.AddClass(k)
-			}
-		}
-		if k.Mask, k.Fourth = three, 0; three != 0 {
-			p.Classes.AddClass(k)
-		}
+		p.addThird(b, k, three, third)
 	}
-	if k.Mask, k.Third = two, 0; two != 0 {
+	if k.Mask = two; two != 0 {
 		p.Classes.AddClass(k)
 	}
 	return m
+}
+
+// addThird adds classes like k of slots that the peer holds at a third baseline too, and at a fourth if
+// there is one that suits Compact.
+func (p *bases) addThird(b int, k baseline.Class, m uint64, third delta.Tick) {
+	k.Third = uint8(third)
+	for four := max(third+1, nearFourth); four < k.A1-k.A2 && four <= fourth && m != 0; four++ {
+		if k.Mask = m & p.heldFor(b, k.A1, k.A1-four); k.Mask != 0 {
+			m &^= k.Mask
+			k.Fourth = uint8(four)
+			p.Classes.AddClass(k)
+		}
+	}
+	if k.Mask, k.Fourth = m, 0; m != 0 {
+		p.Classes.AddClass(k)
+	}
 }
 
 // ClassOfSlot returns the class of a dirty slot.

@@ -1,6 +1,8 @@
 package ackstate
 
 import (
+	"math/bits"
+	"slices"
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -137,4 +139,40 @@ func TestUpdatesAreTakenAgainstWhatThePeerHolds(t *testing.T) {
 		require.Equal(t, held|lost|later, all)
 		return 0
 	})
+}
+
+// TestCompactKeepsTheNewestBaseline: of the coding Compact, the first baseline is the newest tick as of
+// which the peer holds a slot, though it does not hold ticks before that. Other ones take their place.
+func TestCompactKeepsTheNewestBaseline(t *testing.T) {
+	for _, c := range []struct {
+		lost          []delta.Tick
+		second        delta.Tick
+		third, fourth uint8
+	}{
+		{lost: nil, second: 2, third: 2, fourth: 4},
+		{lost: []delta.Tick{8}, second: 2, third: 3, fourth: 4},
+		{lost: []delta.Tick{7, 8}, second: 2, third: 1, fourth: 4},
+		{lost: []delta.Tick{7, 8, 9}, second: 2, third: 4, fourth: 5},
+		{lost: []delta.Tick{2, 4, 5, 6, 8}, second: 1, third: 3},
+	} {
+		p := newTrackedPeer()
+		p.Classes.Compact = true
+		var slot uint64
+		p.acknowledge(p.tick(func(delta.Tick) { slot = p.spawn() }, func() uint64 { return slot }))
+		touch := func(now delta.Tick) { p.slots.Touch(bits.TrailingZeros64(slot), now) }
+		for p.Snap.Tick < 10 {
+			if packet := p.tick(touch, func() uint64 { return slot }); !slices.Contains(c.lost, p.Snap.Tick) {
+				p.acknowledge(packet)
+			}
+		}
+		p.tick(touch, func() uint64 {
+			p.ChooseLikely()
+			p.FindPairs()
+			p.Classify(0, slot)
+			require.Equal(t, []baseline.Class{{
+				Mask: slot, Baselines: delta.Baselines{A1: 10, A2: c.second, Two: true}, Third: c.third, Fourth: c.fourth,
+			}}, p.Classes.List, "without ticks %v", c.lost)
+			return 0
+		})
+	}
 }
