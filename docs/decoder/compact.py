@@ -195,24 +195,46 @@ class Baselines:
 
 
 class BaselineReader:
+    """Reads the baselines of a packet's entries, which it guesses from those before."""
+
+    RECENT = 4
+
     def __init__(self, r, model, tick, reference):
         self.r, self.m, self.tick, self.reference = r, model, tick, reference
-        self.last = [Baselines(reference)] * 3
+        # Of each state, those of its last entry; and different ones of the packet, the newest first.
+        self.last, self.recent = [None] * 3, []
 
     def read(self, state, listed):
-        self.last[state] = self.read_baselines(state, listed)
-        self.r.note("baselines", self.last[state])
-        return self.last[state]
+        baselines = self.read_baselines(state, listed)
+        self.last[state] = baselines
+        self.recent = ([baselines] + [b for b in self.recent if b != baselines])[: self.RECENT]
+        self.r.note("baselines", baselines)
+        return baselines
+
+    def first_guess(self, state, likely):
+        """The first guess and the index of its decision."""
+        last = self.last[state]
+        if last is not None:
+            return last, 3 if state == 2 and last != likely else state
+        if state == 2:
+            return likely, 4 + state
+        return self.recent[0] if self.recent else Baselines(self.reference), 4 + state
 
     def read_baselines(self, state, listed):
-        r, m, last = self.r, self.m, self.last[state]
-        likely = last
-        if state == 2:
-            likely = Baselines(self.reference, listed.back)
-        if r.decision(m.name, state if last == likely else 3):
-            return last
-        if last != likely and r.decision(m.own, 0):
-            return likely
+        r, m = self.r, self.m
+        likely = Baselines(self.reference, listed.back) if state == 2 else None
+        guess, decision = self.first_guess(state, likely)
+        if r.decision(m.name, decision):
+            return guess
+        wrong = [guess]
+        if state == 2 and guess != likely:
+            if r.decision(m.own, 0):
+                return likely
+            wrong.append(likely)
+        others = [b for b in self.recent if b not in wrong]
+        for i, guess in enumerate(others):
+            if r.decision(m.recent, 4 * state + i):
+                return guess
         if r.decision(m.first, state):
             a1 = self.reference
         else:

@@ -57,7 +57,8 @@ class Model:
         self.gap = [decisions(16) for _ in range(2)]
         # What they hold.
         self.kind = [decisions(4) for _ in range(3)]
-        self.name, self.own, self.first, self.newer = (decisions(n) for n in (4, 1, 3, 1))
+        self.name, self.own, self.recent = decisions(7), decisions(1), decisions(12)
+        self.first, self.newer = decisions(3), decisions(1)
         self.ticks, self.two, self.span, self.third, self.fourth = (decisions(n) for n in (8, 3, 32, 16, 16))
         self.life, self.set = decisions(6), decisions(1)
         # Rows: arrays that no packet has used are not made.

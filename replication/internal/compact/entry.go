@@ -109,44 +109,6 @@ func (x *Writer) Put(c *Coder, slot int, entry *Entry) {
 	}
 }
 
-// putName writes the name of an entry's baselines.
-func (x *Writer) putName(c *delta.Compact, chain int, name *Name) {
-	x.State.Named(x.Walk.Next-1, name)
-	last := &x.Walk.Names[chain]
-	same := *name == *last
-	c.PutHead(&x.E, x.Walk.nameContext(chain), same)
-	if same {
-		return
-	}
-	if chain == ChainRepeated && *last != x.Walk.own {
-		own := *name == x.Walk.own
-		c.PutHead(&x.E, headOwn, own)
-		if own {
-			*last = *name
-			return
-		}
-	}
-	*last = *name
-	atRef := name.A1 == x.Walk.ref
-	c.PutHead(&x.E, headFirst+chain, atRef)
-	if !atRef {
-		differ := int32(name.A1 - x.Walk.ref)
-		c.PutHead(&x.E, headNewer, differ > 0)
-		if differ < 0 {
-			differ = -differ
-		}
-		c.PutHeadLength(&x.E, headTicks, tickLengths, uint64(differ-1), tickBits)
-	}
-	c.PutHead(&x.E, headTwo+chain, name.Span != 0)
-	if name.Span != 0 {
-		x.putTree(c, headSpan, uint(name.Span-1), delta.SpanBits)
-		x.putTree(c, headThird, uint(name.Third), nearBits)
-		if name.Third != 0 {
-			x.putTree(c, headFourth, uint(name.Fourth), nearBits)
-		}
-	}
-}
-
 // putTree codes a number of n bits from the highest down. The bits before it select the decision of
 // each bit.
 func (x *Writer) putTree(c *delta.Compact, tree int, v, n uint) {

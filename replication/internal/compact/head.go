@@ -20,23 +20,24 @@ import (
 // Decisions of heads, as indices into those of a model. Behind a colon: the context that selects
 // one of several decisions.
 const (
-	headSkip     = 0                                // the packet skips the beginning of the list
-	headOther    = headSkip + 1                     // not the next of the list: room before it, last slot was new
-	headEnd      = headOther + 4*2                  // no more entries: list is at its end, last slot was new
-	headRepeated = headEnd + 2*2                    // carried again: packets that carried it, listed slot before was
-	headGap      = headRepeated + 2<<seenBits       // lengths of gaps before new slots: list is at its end
-	HeadKind     = headGap + 2*gapLengths           // KindSteps in unary: chain state
-	headName     = HeadKind + chainStates*KindSteps // those of the last entry: chain state; one if others are likely
-	headOwn      = headName + chainStates + 1       // the likely baselines
-	headFirst    = headOwn + 1                      // A1 is the tick of the packet whose model this is: chain state
-	headNewer    = headFirst + chainStates          // A1 is newer than that tick
-	headTicks    = headNewer + 1                    // lengths of the difference to that tick
-	headTwo      = headTicks + tickLengths          // there is a second baseline: chain state
-	headSpan     = headTwo + chainStates            // tree of the age of the second baseline, from A1
-	headThird    = headSpan + spanTree              // tree of the age of the third, from A1
-	headFourth   = headThird + nearTree             // and of the fourth
-	HeadSet      = headFourth + nearTree            // the component set of the last full state
-	HeadLife     = HeadSet + 1                      // lengths of generations
+	headSkip     = 0                                   // the packet skips the beginning of the list
+	headOther    = headSkip + 1                        // not the next of the list: room before it, last slot was new
+	headEnd      = headOther + 4*2                     // no more entries: list is at its end, last slot was new
+	headRepeated = headEnd + 2*2                       // carried again: packets that carried it, listed slot before was
+	headGap      = headRepeated + 2<<seenBits          // lengths of gaps before new slots: list is at its end
+	HeadKind     = headGap + 2*gapLengths              // KindSteps in unary: chain state
+	headName     = HeadKind + chainStates*KindSteps    // the baselines guessed first, see names.first
+	headOwn      = headName + 2*chainStates + 1        // the likely baselines
+	headRecent   = headOwn + 1                         // those of another entry: chain state, such entries before it
+	headFirst    = headRecent + chainStates*mostRecent // A1 is the tick of the packet whose model this is: chain state
+	headNewer    = headFirst + chainStates             // A1 is newer than that tick
+	headTicks    = headNewer + 1                       // lengths of the difference to that tick
+	headTwo      = headTicks + tickLengths             // there is a second baseline: chain state
+	headSpan     = headTwo + chainStates               // tree of the age of the second baseline, from A1
+	headThird    = headSpan + spanTree                 // tree of the age of the third, from A1
+	headFourth   = headThird + nearTree                // and of the fourth
+	HeadSet      = headFourth + nearTree               // the component set of the last full state
+	HeadLife     = HeadSet + 1                         // lengths of generations
 	headsInUse   = HeadLife + LifeLengths
 
 	gapLengths  = 16
@@ -67,12 +68,6 @@ const (
 	skipBits = 4 // order of the code of the first slot
 )
 
-// A Name names the baselines of an entry.
-type Name struct {
-	A1                  delta.Tick
-	Span, Third, Fourth delta.Tick // ages of the other baselines, from A1; 0: there is none, nor a further one
-}
-
 // A Walk is the position of a packet in the list of its model, at either end.
 type Walk struct {
 	before []ListedSlot // the list of the model that the packet begins with
@@ -81,20 +76,16 @@ type Walk struct {
 	begun  bool
 	fresh  bool // the last slot was not listed
 	again  bool // the last listed slot was carried
-	ref    delta.Tick
-	Names  [chainStates]Name // of the last entry with each chain state
-	own    Name              // the likely baselines of a slot that is carried again
+	names  names
 	Set    delta.Set
 }
 
 // Begin starts a packet of tick now, with the model of a state or a new one.
 func (w *Walk) Begin(from *State, now delta.Tick) {
-	*w = Walk{ref: now - 1}
+	*w = Walk{}
+	w.names.ref = now - 1
 	if from != nil {
-		w.before, w.ref = from.Slots, from.Tick
-	}
-	for i := range w.Names {
-		w.Names[i] = Name{A1: w.ref}
+		w.before, w.names.ref = from.Slots, from.Tick
 	}
 }
 
@@ -120,7 +111,7 @@ func (w *Walk) pass(s *State, carried bool) (chain int) {
 	if carried {
 		l.Seen |= 1
 		if chain == ChainRepeated {
-			w.own = Name{w.ref, delta.Tick(l.span), delta.Tick(l.third), delta.Tick(l.fourth)}
+			w.names.likely = Name{w.names.ref, delta.Tick(l.span), delta.Tick(l.third), delta.Tick(l.fourth)}
 		}
 	}
 	s.list(l)
@@ -175,13 +166,4 @@ func toInt(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// nameContext returns the decision whether an entry has the baselines of the last entry with its
-// chain state.
-func (w *Walk) nameContext(chain int) int {
-	if chain == ChainRepeated && w.Names[chain] != w.own {
-		return headName + chainStates
-	}
-	return headName + chain
 }

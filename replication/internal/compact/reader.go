@@ -70,36 +70,6 @@ func (x *Reader) GetSlot(limit int) (chain int, end, ok bool) {
 	}
 }
 
-// GetName reads the name of the baselines of an entry.
-func (x *Reader) GetName(chain int) Name {
-	c, d := x.Coder, &x.D
-	name := x.Walk.Names[chain]
-	if c.GetHead(d, x.Walk.nameContext(chain)) {
-		return name
-	}
-	if chain == ChainRepeated && name != x.Walk.own && c.GetHead(d, headOwn) {
-		return x.Walk.own
-	}
-	name = Name{A1: x.Walk.ref}
-	if !c.GetHead(d, headFirst+chain) {
-		newer := c.GetHead(d, headNewer)
-		differ := delta.Tick(c.GetHeadLength(d, headTicks, tickLengths, tickBits)) + 1
-		if newer {
-			name.A1 += differ
-		} else {
-			name.A1 -= differ
-		}
-	}
-	if c.GetHead(d, headTwo+chain) {
-		name.Span = delta.Tick(x.getTree(headSpan, delta.SpanBits)) + 1
-		name.Third = delta.Tick(x.getTree(headThird, nearBits))
-		if name.Third != 0 {
-			name.Fourth = delta.Tick(x.getTree(headFourth, nearBits))
-		}
-	}
-	return name
-}
-
 // getTree reads a number that putTree wrote.
 func (x *Reader) getTree(tree int, n uint) uint {
 	node := uint(1)

@@ -49,7 +49,6 @@ func decodeHeads(t *testing.T, c *delta.Compact, body []byte, limit int, from, s
 			return heads, chains
 		}
 		h := head{x.Walk.Next - 1, x.GetName(chain)}
-		x.Walk.Names[chain] = h.name
 		s.Named(h.slot, &h.name)
 		heads, chains = append(heads, h), append(chains, chain)
 	}

@@ -78,7 +78,6 @@ func (c *compactEntries) name(e *entryHead) {
 	if c.tick-name.A1-1 >= delta.MaxAge {
 		c.D.Fail()
 	}
-	c.Walk.Names[c.chain] = name
 	c.Spare.Named(int(e.slot), &name)
 	e.baselines = name
 }
