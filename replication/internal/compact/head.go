@@ -83,9 +83,11 @@ type Walk struct {
 // Begin starts a packet of tick now, with the model of a state or a new one.
 func (w *Walk) Begin(from *State, now delta.Tick) {
 	*w = Walk{}
-	w.names.ref = now - 1
-	if from != nil {
-		w.before, w.names.ref = from.Slots, from.Tick
+	if from == nil {
+		w.names.begin(now - 1)
+	} else {
+		w.before = from.Slots
+		w.names.begin(from.Tick)
 	}
 }
 

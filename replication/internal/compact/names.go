@@ -21,27 +21,27 @@ type names struct {
 	last   [chainStates]Name
 	named  [chainStates]bool // there is a last name, of an entry with that chain state
 	likely Name              // of the slot in hand, if it is carried again
-	recent [mostRecent]Name  // different ones, the last one first
+	recent [mostRecent]Name  // different ones, the last one first; before the first one: the reference tick alone
 	count  int               // of recent
+}
+
+// begin begins a packet, given the tick of its model.
+func (n *names) begin(ref delta.Tick) {
+	n.ref, n.recent[0] = ref, Name{A1: ref}
 }
 
 // first returns the name that is guessed first for an entry with a chain state, and the decision
 // whether it is that.
-func (n *names) first(chain int) (guess Name, context int) {
+func (n *names) first(chain int) (guess *Name, context int) {
 	switch {
+	case n.named[chain] && chain == ChainRepeated && n.last[chain] != n.likely:
+		return &n.last[chain], headName + chainStates
 	case n.named[chain]:
-		if guess = n.last[chain]; chain == ChainRepeated && guess != n.likely {
-			return guess, headName + chainStates
-		}
-		return guess, headName + chain
+		return &n.last[chain], headName + chain
 	case chain == ChainRepeated:
-		guess = n.likely
-	case n.count > 0:
-		guess = n.recent[0]
-	default:
-		guess = Name{A1: n.ref}
+		return &n.likely, headName + chainStates + 1 + chain
 	}
-	return guess, headName + chainStates + 1 + chain
+	return &n.recent[0], headName + chainStates + 1 + chain
 }
 
 // guesses are names with the decision whether an entry has them, in their order.
@@ -78,20 +78,20 @@ func (g *guesses) add(name Name, context int) {
 }
 
 // use notes the name of an entry.
-func (n *names) use(chain int, name Name) {
-	n.last[chain], n.named[chain] = name, true
-	if n.count > 0 && n.recent[0] == name {
+func (n *names) use(chain int, name *Name) {
+	n.last[chain], n.named[chain] = *name, true
+	if n.count > 0 && n.recent[0] == *name {
 		return
 	}
 	i := 0
-	for i < n.count && n.recent[i] != name {
+	for i < n.count && n.recent[i] != *name {
 		i++
 	}
 	if i == n.count {
 		n.count = min(i+1, mostRecent)
 	}
 	copy(n.recent[1:], n.recent[:min(i, mostRecent-1)])
-	n.recent[0] = name
+	n.recent[0] = *name
 }
 
 // putName writes the name of an entry's baselines.
@@ -99,12 +99,12 @@ func (x *Writer) putName(c *delta.Compact, chain int, name *Name) {
 	x.State.Named(x.Walk.Next-1, name)
 	n := &x.Walk.names
 	first, context := n.first(chain)
-	same := *name == first
+	same := *name == *first
 	c.PutHead(&x.E, context, same)
 	if !same {
-		x.putOther(c, chain, name, first)
+		x.putOther(c, chain, name, *first)
 	}
-	n.use(chain, *name)
+	n.use(chain, name)
 }
 
 // putOther writes a name other than the first guess.
@@ -140,11 +140,12 @@ func (x *Writer) putOther(c *delta.Compact, chain int, name *Name, first Name) {
 // GetName reads the name of the baselines of an entry.
 func (x *Reader) GetName(chain int) Name {
 	n := &x.Walk.names
-	name, context := n.first(chain)
+	first, context := n.first(chain)
+	name := *first
 	if !x.Coder.GetHead(&x.D, context) {
 		name = x.getOther(chain, name)
 	}
-	n.use(chain, name)
+	n.use(chain, &name)
 	return name
 }
 
