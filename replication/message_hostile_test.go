@@ -9,6 +9,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -137,6 +138,71 @@ func FuzzMessagePacket(f *testing.F) {
 			}
 			require.NotErrorIs(t, err, wire.ErrChecksum)
 			x.apply()
+		}
+		require.Equal(t, before, body, "packets are only read")
+		x.goesOn()
+	})
+}
+
+// newStampedWire is a session whose client gives inputs with stamps, long enough that stamps refer to others.
+func newStampedWire(t testing.TB, bodies func(p []byte)) *fixture {
+	x := newWire(t, messageSchema(), WithMTU(400))
+	e := x.spawn(ecs.ComponentID[tHealth](x.world))
+	for i := range uint32(60) {
+		if x.peer.Connected() {
+			at := wire.Stamp{Tick: delta.Tick(x.client.Tick() - 3), Part: uint8(i % 8 * 8), Precision: 3, Valid: true}
+			seam.OfClient(x.client).Messages.Shown = at
+			_ = SetInput(x.client, x.client.InputTick(), mMove{Stamp: uint16(i), Aim: float32(i)})
+			(*tHealth)(x.world.Get(e, ecs.ComponentID[tHealth](x.world))).HP++
+		}
+		x.deliver(x.replicate()...)
+		up := x.apply()
+		for _, p := range up {
+			if body, ok := stampedBody(p); ok && bodies != nil {
+				bodies(body)
+			}
+		}
+		x.answer(up...)
+	}
+	inputs := &seam.OfPeer(x.peer).Messages.Inputs
+	_, ok := inputs.NewestStamp(delta.Tick(x.server.Tick()))
+	require.True(t, ok)
+	return x
+}
+
+// stampedBody returns the bits of a packet of inputs with stamps.
+func stampedBody(p []byte) (body []byte, ok bool) {
+	h := wire.MessageHeader{}
+	if body, ok = h.Parse(p[wire.ChecksumSize:], 0); ok {
+		ok = h.Kind == wire.KindInputs && h.Stamped
+	}
+	return body, ok
+}
+
+// FuzzStampedInputs puts any bits behind the header of a packet of inputs with stamps: the result is an error, or inputs
+// and stamps of ticks that the server keeps, but no panic and no hang.
+func FuzzStampedInputs(f *testing.F) {
+	newStampedWire(f, func(body []byte) { f.Add(body) })
+	f.Fuzz(func(t *testing.T, body []byte) {
+		x := newStampedWire(t, nil)
+		before := bytes.Clone(body)
+		for ahead := range int32(3) {
+			h, s := wire.MessageHeader{Kind: wire.KindInputs, Long: true, Stamped: true}, x.client.session.Up
+			h.Time, h.Epoch = x.client.clock.Now+uint32(ahead), s.Epoch
+			packet := make([]byte, s.Size()+h.Size(), s.Size()+h.Size()+len(body))
+			h.Put(packet[s.Size():])
+			packet = append(packet, body...)
+			s.Write(packet, 0, h.Time)
+			require.NotErrorIs(t, x.peer.Receive(packet), wire.ErrChecksum)
+			x.apply()
+			now := delta.Tick(x.server.Tick())
+			inputs := &seam.OfPeer(x.peer).Messages.Inputs
+			for tick := now - 2*wire.InputTicks; tick != now+2*wire.InputTicks; tick++ {
+				if in, ok := inputs.Stamp(tick); ok {
+					far := int32(tick - in.Shown.Tick)
+					require.True(t, far <= 1<<20 && far >= -1<<20, "%d ticks", far)
+				}
+			}
 		}
 		require.Equal(t, before, body, "packets are only read")
 		x.goesOn()

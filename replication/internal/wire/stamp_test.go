@@ -78,3 +78,48 @@ func TestHostileStamps(t *testing.T) {
 	}
 	require.Greater(t, read, 10_000)
 }
+
+// FuzzStamps reads any bits as the stamps of successive inputs, after a reference of others or none. What is read is
+// within the limits, fits, and is written as the same bits again: each stamp has one code.
+func FuzzStamps(f *testing.F) {
+	f.Add([]byte{}, uint32(0), uint8(0), uint8(0))
+	f.Add([]byte{0xff, 0x7f, 0, 0, 0x12, 0x34}, ^uint32(2), uint8(3), uint8(0))
+	f.Add([]byte{0, 0, 0, 0, 0, 0, 1, 0xff}, uint32(1)<<31-1, uint8(6), uint8(200))
+	f.Fuzz(func(t *testing.T, bits []byte, first uint32, precision, reference uint8) {
+		bits = bits[:min(len(bits), 256)] // more than a packet's stamps may take
+		var in, out Delays
+		for i := range int32(reference % 40) { // delays of a steady play-out, and a jump
+			delay := int32(reference)<<(i%16) - i
+			in.push(delay, precision%(stampBits+1))
+			out.push(delay, precision%(stampBits+1))
+		}
+		r := bitbuf.NewReader(bits)
+		w := bitbuf.NewWriter(make([]byte, len(bits)+8))
+		tick, end := delta.Tick(first), 0
+		for {
+			tick++
+			s, ok := in.Read(&r, tick)
+			if !ok {
+				break
+			}
+			require.Greater(t, r.Pos(), end, "every stamp takes bits, so there is no endless list of them")
+			end = r.Pos()
+			delay := s.delay(tick)
+			require.True(t, delay < maxDelay && delay > -maxDelay)
+			require.LessOrEqual(t, s.Precision, uint8(stampBits))
+			require.Less(t, s.Part, uint8(stampParts))
+			require.Zero(t, s.Part%(stampParts>>s.Precision))
+			require.True(t, s.Valid)
+			require.True(t, out.Fits(tick, &s))
+			out.Write(&w, tick, &s)
+			require.Equal(t, in, out)
+			require.Equal(t, end, w.Len())
+		}
+		require.NoError(t, w.Err())
+		written := w.Bytes()
+		if rest := end % 8; rest > 0 {
+			written[end/8] ^= (written[end/8] ^ bits[end/8]) >> rest << rest // bits that belong to no stamp
+		}
+		require.Equal(t, bits[:len(written)], written)
+	})
+}
