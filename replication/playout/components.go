@@ -84,13 +84,12 @@ func Custom[T any](p *Playout, fn func(e ecs.Entity, a, b *T, f float32)) {
 // entity is interpolated; it stays at the first state until the time of the second. With fields, only these count.
 // Let the server count teleports, respawns and the like in T. Paths are those of [replication.Field].
 //
-// Panics if T is not registered in the schema, has a condition such as [replication.OwnerOnly], or lacks a field.
+// Components with a condition, such as [replication.OwnerOnly], come in states of their own. They are cut by a T with
+// the same condition, and such a T cuts nothing else. So a client that does not see T does not see what T would cut.
+//
+// Panics if T is not registered in the schema or lacks a field.
 func Cut[T any](p *Playout, fields ...string) {
 	number, comp := component[T](p, "Cut")
-	if comp.Class != 0 {
-		panic(fmt.Sprintf("playout: Cut: %v has a condition: use a component that comes with the entity's others",
-			comp.Typ))
-	}
 	c, missing := blend.NewCut(comp, fields)
 	if missing != "" {
 		panic(fmt.Sprintf("playout: Cut: %v has no replicated field %q", comp.Typ, missing))

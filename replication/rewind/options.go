@@ -44,7 +44,7 @@ type cut struct {
 }
 
 // Cut is playout.Cut: a change of the component, or of its fields with the given paths, is a discontinuity.
-// Paths are those of [replication.Field].
+// Paths are those of [replication.Field]. As there, T cuts components that have the same condition as T.
 //
 // Panics if the component is not registered, or lacks a field.
 func Cut[T any](h *History, fields ...string) {
