@@ -78,7 +78,8 @@ func (a *Applier) update(slot uint32, m *replica) bool {
 	return true
 }
 
-// writeRow writes a row that changed of an entity that is alive, or lets it wait.
+// writeRow writes a row that changed of an entity that is alive, or lets it wait. The entity stays alive while its rows
+// are written: see worldView.convert.
 func (a *Applier) writeRow(slot uint32, m *replica, at *receive.Place, row []uint32) {
 	k, comp := at.Number, at.Comp
 	p := a.View.World.GetUnchecked(m.Entity, a.View.Components[k])
@@ -95,7 +96,7 @@ func (a *Applier) writeRow(slot uint32, m *replica, at *receive.Place, row []uin
 		a.pending.add(k, p, row)
 		return
 	}
-	comp.Write(p, row)
+	a.View.write(comp, p, row)
 	a.View.holdStrings(m, k, p)
 	if comp.Refers() {
 		a.refer(slot, m, k, p, row)
@@ -121,7 +122,7 @@ func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldSta
 			if a.Hooks.watch(k) {
 				a.Hooks.noteChange(slot, m, k, p, row, old != nil)
 			}
-			comp.Write(p, row)
+			a.View.write(comp, p, row)
 			a.View.holdStrings(m, k, p)
 		}
 		if comp.Refers() {
@@ -182,7 +183,7 @@ func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState)
 		comp := &a.Schema.Components[k]
 		p, row := a.View.World.Get(m.Entity, a.View.Components[k]), state.Row(k, comp.Words)
 		if p != nil { // nil: an adopted entity already has another relation
-			comp.Write(p, row)
+			a.View.write(comp, p, row)
 			a.View.holdStrings(m, k, p)
 		}
 		if comp.Refers() {
@@ -300,7 +301,7 @@ func (a *Applier) applyResources(m *replica) {
 			if a.Hooks.watch(k) {
 				a.Hooks.noteChange(archeutil.ResourceSlot, m, k, p, row, old != nil)
 			}
-			comp.Write(p, row)
+			a.View.write(comp, p, row)
 		}
 		if comp.Refers() {
 			a.refer(archeutil.ResourceSlot, m, k, p, row)

@@ -33,6 +33,7 @@ type worldView struct {
 	Replaced   delta.Set // components that play-out overwrites, which Verify leaves out
 
 	codes []uint32 // scratch memory for a component's codes
+	lock  ecs.Mask // of no component, for the query that locks the world
 }
 
 // newWorldView returns a view of a world that shows nothing.
@@ -52,6 +53,23 @@ func newWorldView(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *receive.R
 // Intact reports whether the world was not reset since the last Apply, so that the replicas'
 // entities are valid.
 func (v *worldView) Intact() bool { return v.mark.Intact() }
+
+// write writes a row into a component at p.
+func (v *worldView) write(comp *schema.Component, p unsafe.Pointer, row []uint32) {
+	if len(comp.StandIns) == 0 {
+		comp.Write(p, row)
+		return
+	}
+	v.convert(comp, p, row)
+}
+
+// convert is write for a component that functions of the user convert. They may neither move components nor end
+// entities meanwhile: the world is locked, so that Arche panics in the function that tries.
+func (v *worldView) convert(comp *schema.Component, p unsafe.Pointer, row []uint32) {
+	q := v.World.Query(&v.lock)
+	defer q.Close()
+	comp.Write(p, row)
+}
 
 // Entity returns the entity with a NetID.
 func (v *worldView) Entity(id wire.NetID) (ecs.Entity, bool) {
