@@ -92,8 +92,13 @@ func Delay(ticks int) Option {
 // New returns a history of what the clients of a server show. Make it before clients connect: what was acknowledged
 // before is not known exactly. It lasts as long as the server; a server needs only one.
 //
-// Panics if there is no server.
+// Panics if there is no server, or if an option is nil.
 func New(s *replication.Server, opts ...Option) *History {
+	for _, o := range opts {
+		if o == nil {
+			panic("rewind: New: an option is nil: leave it out")
+		}
+	}
 	h := &History{server: s, in: seam.OfServer(s), watches: map[*replication.Peer]*watch{}}
 	rate := h.in.Opts.TickRate
 	h.limits = limits{
@@ -118,8 +123,9 @@ func New(s *replication.Server, opts ...Option) *History {
 // server's values at the end of the latest ticks are copied, from the next Replicate on; a view returns that of its
 // tick.
 //
-// Panics if T is kept already, or a resource of the schema.
+// Panics if T is kept already, or a resource of the schema, or if an option does not suit it.
 func Keep[T any](h *History, opts ...KeepOption) {
+	h.mustExist()
 	typ := reflect.TypeFor[T]()
 	if h.find(typ) != nil {
 		panic(fmt.Sprintf("rewind: %v is kept already: call Keep once", typ))
@@ -127,6 +133,13 @@ func Keep[T any](h *History, opts ...KeepOption) {
 	k := kept{typ: typ}
 	k.number, k.comp = h.component(typ)
 	for _, o := range opts {
+		if o == nil {
+			panic(fmt.Sprintf("rewind: Keep of %v: an option is nil: leave it out", typ))
+		}
+		if k.comp == nil {
+			panic(fmt.Sprintf("rewind: Keep of %v with options: they are for components of the schema, of which "+
+				"clients show what is between two states", typ))
+		}
 		o(h, &k)
 	}
 	if k.comp == nil {
@@ -141,6 +154,13 @@ func Keep[T any](h *History, opts ...KeepOption) {
 		k.kernel, k.past, k.second = kernel, h.in.Snap.Histories[k.number], unsafe.Pointer(new(T))
 	}
 	h.kept = append(h.kept, k)
+}
+
+// mustExist panics if there is no history.
+func (h *History) mustExist() {
+	if h == nil || h.server == nil {
+		panic("rewind: there is no History: New makes one")
+	}
 }
 
 // component returns a component of the schema, or nil.
@@ -174,6 +194,9 @@ func (h *History) find(typ reflect.Type) *kept {
 //
 // Panics if T is not kept.
 func Get[T any](v View, e ecs.Entity, out *T) bool {
+	if v.history == nil {
+		return false
+	}
 	typ := reflect.TypeFor[T]()
 	k := v.history.find(typ)
 	if k == nil {

@@ -68,11 +68,22 @@ func (f *numberField) at(value unsafe.Pointer) float64 {
 // Entities that the peer owns (see [replication.Server.SetOwner]) are left out: players predict what they control and
 // see it in the present, and nobody shoots himself. fn must not change the world.
 //
-// Panics if no component was kept with Place.
+// Panics if no component was kept with Place, if there is no fn, and if the view is of another history.
 func (h *History) Near(v View, low, high [3]float64, fn func(e ecs.Entity)) {
+	h.mustExist()
 	p := h.place
 	if p == nil {
 		panic("rewind: Near without coordinates: keep a component with the option Place")
+	}
+	switch v.history {
+	case h:
+	case nil:
+		return
+	default:
+		panic("rewind: Near with a view of another history: use one that this history's View returned")
+	}
+	if fn == nil {
+		panic("rewind: Near needs a function")
 	}
 	k, slots := &h.kept[p.kept], &h.in.Snap.Slots
 	var r ackstate.Around

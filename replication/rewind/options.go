@@ -10,18 +10,21 @@ import (
 )
 
 // What the client's play-out was given, the server's history must be given too. The options here have the names of
-// those of package playout.
+// those of package playout. Nothing checks that they are the same ones: options are neither part of the schema nor sent.
 
 // A KeepOption configures a component that [Keep] keeps.
 type KeepOption func(h *History, k *kept)
 
 // Step is playout.Step: fields that keep their value until the time of the next state.
-func Step(paths ...string) KeepOption { return mode(blend.Step, paths) }
+func Step(paths ...string) KeepOption { return mode("Step", blend.Step, paths) }
 
 // Linear is playout.Linear: integer fields that move from one value to the next.
-func Linear(paths ...string) KeepOption { return mode(blend.Linear, paths) }
+func Linear(paths ...string) KeepOption { return mode("Linear", blend.Linear, paths) }
 
-func mode(m blend.Mode, paths []string) KeepOption {
+func mode(name string, m blend.Mode, paths []string) KeepOption {
+	if len(paths) == 0 {
+		panic("rewind: " + name + " needs the paths of fields")
+	}
 	return func(_ *History, k *kept) {
 		for _, path := range paths {
 			k.modes = append(k.modes, blend.FieldMode{Path: path, Mode: m})
@@ -48,6 +51,7 @@ type cut struct {
 //
 // Panics if the component is not registered, or lacks a field.
 func Cut[T any](h *History, fields ...string) {
+	h.mustExist()
 	typ := reflect.TypeFor[T]()
 	number, comp := h.component(typ)
 	if comp == nil {

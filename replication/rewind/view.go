@@ -3,6 +3,7 @@ package rewind
 import (
 	"errors"
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -16,7 +17,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A View is what one client showed at one moment. It is valid until the next Replicate, and costs nothing to copy.
+// A View is what one client showed at one moment. It is valid until the next Replicate, and costs nothing to copy. The
+// zero View, which comes with an error, shows nothing.
 type View struct {
 	history *History
 	acked   *ackstate.Tracker
@@ -45,6 +47,7 @@ var (
 //
 // Panics if the peer is of another server.
 func (h *History) View(p *replication.Peer, inputTick uint32) (View, error) {
+	h.mustExist()
 	in := seam.OfPeer(p)
 	if in.Server != any(h.server) {
 		panic("rewind: View of a peer of another server: use one that this server's Connect returned")
@@ -128,8 +131,12 @@ func (v View) Peer() *replication.Peer { return v.peer }
 // projectile, which moves on from tick to tick among what its shooter saw. It returns false if that is after the latest
 // tick: from there on, the projectile is among the present states.
 func (v View) Later(ticks int) (View, bool) {
+	if v.history == nil || ticks > math.MaxInt32 || ticks < -math.MaxInt32 { // out of reach of serial arithmetic
+		return v, false
+	}
+	left := int(int32(v.history.in.Snap.Tick - v.time.Tick))
 	v.time.Tick += delta.Tick(ticks)
-	return v, !v.time.Tick.After(v.history.in.Snap.Tick)
+	return v, ticks <= left
 }
 
 // shows reports whether the client showed an entity. It does not know those that are not replicated.
