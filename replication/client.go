@@ -48,12 +48,15 @@ type Client struct {
 // by the next Apply, with all that was mirrored, removed or not. All this holds for
 // resources, too; one that the user has when the server adds it is taken over.
 //
-// Panics if the world is locked.
+// Panics if the world is locked, or if the world, the schema or send is nil.
 func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error, opts ...ClientOption) *Client {
-	if schema == nil || send == nil {
-		panic("replication: NewClient needs a schema, see NewSchema, and a function that sends a packet")
-	}
 	checkWorld("NewClient", world)
+	if schema == nil {
+		panic("replication: NewClient needs a schema: make one with NewSchema")
+	}
+	if send == nil {
+		panic("replication: NewClient needs a function that sends a packet to the server")
+	}
 	if world.IsLocked() {
 		panic("replication: NewClient on a locked world: make clients outside of queries, since they " +
 			"register components")

@@ -80,8 +80,11 @@ func useConversion(c schema.Conversion, paths []string) TypeOption {
 //
 // Panics if a function is nil.
 func As[T, S any](to func(from *T, to *S), from func(from *S, to *T), paths ...string) TypeOption {
-	if to == nil || from == nil {
-		panic("replication: As needs two functions, one for each direction")
+	if to == nil {
+		panic("replication: As needs two functions: the first one, which makes what is sent, is nil")
+	}
+	if from == nil {
+		panic("replication: As needs two functions: the second one, which takes what was sent, is nil")
 	}
 	return useConversion(&schema.Twin[T, S]{To: to, From: from}, paths)
 }

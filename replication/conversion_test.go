@@ -206,8 +206,8 @@ func TestRefusedConversions(t *testing.T) {
 		want string
 	}{
 		{func(*Schema) { With[schemaVec](nil) }, "With needs a codec that is not nil"},
-		{func(*Schema) { As[schemaVec, string](nil, func(*string, *schemaVec) {}) }, "As needs two functions, one for each direction"},
-		{func(*Schema) { As[schemaVec, string](func(*schemaVec, *string) {}, nil) }, "As needs two functions, one for each direction"},
+		{func(*Schema) { As[schemaVec, string](nil, func(*string, *schemaVec) {}) }, "As needs two functions: the first one, which makes what is sent, is nil"},
+		{func(*Schema) { As[schemaVec, string](func(*schemaVec, *string) {}, nil) }, "As needs two functions: the second one, which takes what was sent, is nil"},
 		{func(s *Schema) { Register[box](s, with()) }, "box.A: the codec has 0 fields: use 1 to 256"},
 		{func(s *Schema) { Register[box](s, with(make([]CodecField, 257)...)) }, "box.A: the codec has 257 fields: use 1 to 256"},
 		{func(s *Schema) { Register[box](s, with(CodecField{Bits: 3})) }, `box.A: the codec's field name "" has 0 bytes: use 1 to 256`},

@@ -31,7 +31,7 @@ func TestFirstDifferenceOfSchemas(t *testing.T) {
 	require.Nil(t, session.CompareSchemas(base, base))
 	e := session.CompareSchemas(base, "arche-replicate schema 1\ncomponent Q")
 	require.Equal(t, &SchemaError{Line: 2, Server: "component P", Client: "component Q"}, (*SchemaError)(e))
-	require.EqualError(t, (*SchemaError)(e), `replication: the schemas differ, register the same components in the same order on both ends: line 2: server has "component P", client has "component Q"`)
+	require.EqualError(t, (*SchemaError)(e), `replication: the schemas differ, register the same types in the same order on both ends, with the same fields, options and tables of Tune: line 2: server has "component P", client has "component Q"`)
 }
 
 func FuzzSchemaText(f *testing.F) {

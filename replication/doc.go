@@ -31,7 +31,7 @@
 //	for { // every frame
 //		client.Advance(dt)     // the time since the last frame
 //		client.Receive(packet) // what came from the server
-//		_ = client.Apply()     // the world changes here, and in Close
+//		err := client.Apply()  // the world changes here, and in Close; an error ends it
 //	}
 //
 // # Where to read on
@@ -52,7 +52,7 @@
 //     which [OnServerMessage] takes; from clients [SendToServer], which [OnClientMessage] takes.
 //   - Inputs and time: [WithTickRate], [Client.Advance], [Client.ServerTick]; [RegisterInput], [SetInput] at the
 //     client, [Input] at the server, [Client.InputTick].
-//   - Smooth motion at any frame rate: package playout.
+//   - Smooth motion at any frame rate: package playout. What a client showed when its player acted: package rewind.
 //   - Clients that come and go: [Server.OnConnect], [Server.OnDisconnect], [Server.Peers],
 //     [Peer.SetData], [Peer.Disconnect], [Client.Status], [Client.Reconnect], [WithTimeout]; who
 //     may join: [Server.OnJoin], [WithJoinData].

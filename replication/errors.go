@@ -51,7 +51,7 @@ func (e *DisconnectError) Error() string {
 }
 
 // A SchemaError reports that server and client do not replicate the same components in the same way, and where their
-// schema texts part; see [Schema.Text]. The lines are shortened if they are very long, and empty where a text has
+// schema texts part; see [Schema.Text]. The tables of [Schema.Tune] are part of the text. The lines are shortened if they are very long, and empty where a text has
 // ended. One of them came from the wire: print them quoted, as Error does.
 type SchemaError struct {
 	Line           int // of the first difference, from 1
@@ -63,8 +63,8 @@ func (e *SchemaError) Error() string {
 	if e == nil {
 		return nilError
 	}
-	return "replication: the schemas differ, register the same components in the same order on both ends: " +
-		"" + e.sentence()
+	return "replication: the schemas differ, register the same types in the same order on both ends, with the same " +
+		"fields, options and tables of Tune: " + e.sentence()
 }
 
 func (e *SchemaError) sentence() string {

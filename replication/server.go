@@ -54,12 +54,12 @@ type Server struct {
 // Several servers can replicate one world if each has a marker of its own; see
 // [WithMarker]. Two that share one make Replicate panic.
 //
-// Panics if the world is locked.
+// Panics if the world is locked, or if the world or the schema is nil.
 func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
+	checkWorld("NewServer", world)
 	if schema == nil {
 		panic("replication: NewServer needs a schema: make one with NewSchema")
 	}
-	checkWorld("NewServer", world)
 	if world.IsLocked() {
 		panic("replication: NewServer on a locked world: make servers outside of queries, since they " +
 			"register components")

@@ -39,4 +39,17 @@ func TestTunedEnds(t *testing.T) {
 	require.NotEqual(t, testSchema().Fingerprint(), tuned.Fingerprint())
 	require.PanicsWithValue(t, "replication: Tune: tPosition.X is tuned twice", func() { tuned.Tune("tPosition.X=1") })
 	require.PanicsWithValue(t, "replication: there is no schema: make one with NewSchema", func() { (*Schema)(nil).Tune("") })
+
+	x := newWire(t, testSchema())
+	x.restart(tuned, 7)
+	var err error
+	for n := 0; err == nil; n++ {
+		require.Less(t, n, 4000, "no answer")
+		x.deliver(x.takeDown()...)
+		err = x.client.Apply()
+		x.answer(x.up...)
+		x.up = nil
+	}
+	require.ErrorContains(t, err, "with the same fields, options and tables of Tune: line 3")
+	require.ErrorContains(t, err, "orders=7777")
 }
