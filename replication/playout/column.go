@@ -171,7 +171,12 @@ func (c *values[T]) write(p *Playout, e *entry[T], slot uint32, dst unsafe.Point
 
 // callAll calls the user's function for all entities.
 func (c *values[T]) callAll(p *Playout) {
-	q := p.world.Query(&c.filter)
+	q, done := p.world.Query(&c.filter), false
+	defer func() {
+		if !done { // the function has panicked
+			q.Close()
+		}
+	}()
 	for q.Next() {
 		id := (*replication.Mirrored)(q.Get(p.marker)).NetID()
 		e := &c.page(id.Slot/receive.ReplicaPage, p.at.Tick)[id.Slot%receive.ReplicaPage]
@@ -180,6 +185,7 @@ func (c *values[T]) callAll(p *Playout) {
 		}
 		c.call(p, e, q.Entity())
 	}
+	done = true
 }
 
 // call calls the user's function.

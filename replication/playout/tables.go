@@ -22,16 +22,29 @@ type tables struct {
 	known map[ecs.Mask]*table
 	probe archeutil.MaskProbe
 	query ecs.Query // the present one
+	open  bool      // it is
 }
 
-// each calls fn for the tables with the components of a mask, with the number of rows and a query before the first one.
+// each calls fn for the tables with the components of a mask, with the number of rows and a query before the first one,
+// which fn closes.
 func (t *tables) each(wanted ecs.Mask, fn func(t *table, n int, q *ecs.Query)) {
+	defer t.unlock()
 	t.probe.Wanted = wanted
 	t.probe.Find(t.world)
 	for i := range t.probe.Masks {
 		known := t.of(&t.probe.Masks[i])
 		t.query = t.world.Query(&known.filter)
+		t.open = true
 		fn(known, t.query.Count(), &t.query)
+		t.open = false
+	}
+}
+
+// unlock closes the query if a function of the user has panicked: else the world would stay locked.
+func (t *tables) unlock() {
+	if t.open {
+		t.open = false
+		t.query.Close()
 	}
 }
 

@@ -1,0 +1,206 @@
+package playout_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/arche-replicate/arche-replicate/replication/playout"
+)
+
+// secret is replicated through functions of the user.
+type secret struct{ at []float32 }
+
+type openly struct{ X float32 }
+
+// TestPanicsOfTheUserLeaveTheWorldUsable: a panic in a function of Custom, of a conversion or of a message, recovered by
+// the game, neither leaves the world locked nor ends the play-out.
+func TestPanicsOfTheUserLeaveTheWorldUsable(t *testing.T) {
+	type boom struct{ N uint32 }
+	upset := ""
+	fail := func(where string) {
+		if upset == where {
+			panic("the user's")
+		}
+	}
+	g := &game{t: t, rand: newRand(t), profile: profile{oneWay: 0.05}, rate: 20, frames: 60, wobble: 0.1}
+	g.prepare(1, func() {
+		replication.RegisterMessage[boom](g.schema)
+		replication.Register[secret](g.schema, replication.As(func(s *secret, o *openly) {
+			if len(s.at) > 0 {
+				o.X = s.at[0]
+			}
+		}, func(o *openly, s *secret) {
+			fail("conversion")
+			s.at = append(s.at[:0], o.X)
+		}))
+	})
+	e := g.spawn(place{})
+	id := ecs.ComponentID[secret](&g.world)
+	g.world.Add(e, id)
+	v := newView(g)
+	playout.Interpolate[secret](v.Playout)
+	playout.Interpolate[place](v.Playout)
+	playout.Custom(v.Playout, func(ecs.Entity, *health, *health, float32) { fail("custom") })
+	got := 0
+	playout.OnServerMessage(v.Playout, func(boom) { fail("message"); got++ })
+	g.world.Add(e, g.ids.health)
+	g.onTick = func(n int) {
+		g.place(e).X = float32(n)
+		(*secret)(g.world.Get(e, id)).at = []float32{float32(n)}
+		if g.peer.Connected() {
+			_ = replication.SendToClient(g.peer, boom{})
+		}
+	}
+	g.run(3)
+	show := g.onFrame
+	caught := map[string]int{}
+	where := []string{"custom", "conversion", "message"}
+	frame := 0
+	g.onFrame = func(dt float64) {
+		defer func() {
+			if upset != "" && recover() != nil {
+				caught[upset]++
+			}
+			upset = ""
+			require.False(t, g.local.IsLocked())
+		}()
+		if frame++; frame%4 == 0 {
+			upset = where[frame/4%len(where)]
+		}
+		show(dt)
+	}
+	g.run(3)
+	for _, w := range where {
+		require.Positive(t, caught[w], w)
+	}
+	g.onFrame = show
+	before := got
+	g.run(2)
+	require.Greater(t, got, before+20)
+	at, _ := g.shown(e)
+	require.InDelta(t, v.time, at.X, quantum)
+	require.Nil(t, g.client.Verify())
+}
+
+// TestMessagesComeWithoutStates: a world without entities has no states to show, but messages are handed over.
+func TestMessagesComeWithoutStates(t *testing.T) {
+	type boom struct{ N uint32 }
+	g := &game{t: t, rand: newRand(t), profile: profile{oneWay: 0.05}, rate: 20, frames: 60, wobble: 0.1}
+	g.prepare(1, func() { replication.RegisterMessage[boom](g.schema) })
+	v := newView(g)
+	playout.Interpolate[place](v.Playout)
+	got := uint32(0)
+	playout.OnServerMessage(v.Playout, func(m boom) {
+		require.Equal(t, got, m.N)
+		got++
+	})
+	sent := uint32(0)
+	g.onTick = func(int) {
+		if g.peer.Connected() && replication.SendToClient(g.peer, boom{sent}) == nil {
+			sent++
+		}
+	}
+	g.run(20)
+	require.Greater(t, got, sent-20)
+}
+
+// TestAnyOrderOfCalls calls everything in any order and at any time: nothing panics, time does not go back within a
+// session, and afterwards all is shown as it should be.
+func TestAnyOrderOfCalls(t *testing.T) {
+	replicationtest.OneGoroutine(t)
+	for i := range uint64(replicationtest.TicksOf(40, 5)) {
+		seed := replicationtest.Seed(t) + i
+		r := rand.New(rand.NewPCG(seed, 1))
+		g := newGame(t, seed, profileD, 20, replicationtest.FirstTick(replicationtest.Pick[uint32](r, 1, 1<<31-200, 1<<32-200)))
+		g.frames = replicationtest.Pick(r, 144., 60, 20)
+		v := &view{g: g, Playout: playout.New(g.client, playout.Extrapolate(3))}
+		playout.Interpolate[place](v.Playout, playout.Snap(50))
+		playout.Linger(v.Playout)
+		type drawn place
+		var list []ecs.Entity
+		born := map[ecs.Entity]int{}
+		g.onTick = func(n int) {
+			for len(list) < 20 {
+				e := g.spawn(place{})
+				g.world.Add(e, g.ids.teleports, g.ids.health)
+				list, born[e] = append(list, e), n
+			}
+			if n%7 == 0 {
+				k := r.IntN(len(list))
+				g.world.RemoveEntity(list[k])
+				list = append(list[:k], list[k+1:]...)
+			}
+			for _, e := range list {
+				g.place(e).X = float32(n)
+			}
+		}
+		var last float64
+		var sessions uint64
+		once := map[int]bool{}
+		g.onFrame = func(dt float64) {
+			d := time.Duration(dt * float64(time.Second))
+			switch k := r.IntN(60); k {
+			case 0:
+				return // without Advance
+			case 1:
+				v.Advance(0)
+			case 2:
+				v.Advance(d)
+			case 3:
+				v.Advance(time.Duration(r.Int64N(int64(3 * time.Second))))
+			case 4:
+				g.local.Reset()
+			case 5:
+				require.NoError(t, g.client.Apply())
+			case 6:
+				g.client.Reconnect()
+			case 7:
+				if r.IntN(10) == 0 {
+					v.Advance(1 << 62)
+				}
+			case 8, 9, 10, 11:
+				if !once[k] {
+					once[k] = true
+					switch k {
+					case 8:
+						playout.InterpolateInto[place, drawn](v.Playout)
+					case 9:
+						playout.Cut[teleports](v.Playout)
+					case 10:
+						playout.Interpolate[health](v.Playout, playout.Linear("HP"))
+					case 11:
+						playout.Custom(v.Playout, func(_ ecs.Entity, a, b *teleports, f float32) {})
+					}
+				}
+			}
+			v.Advance(d)
+			tick, fraction, ok := v.Time()
+			if !ok {
+				return
+			}
+			now := float64(g.ticked-1) - float64(int32(g.tick-tick)) + float64(fraction)
+			if s := g.client.Stats().Sessions; s != sessions {
+				sessions, last = s, now
+			}
+			require.GreaterOrEqual(t, now, last, "seed %d", seed)
+			last = now
+		}
+		g.run(20)
+		g.onFrame = v.frame
+		g.client.Reconnect()
+		g.run(10)
+		for _, e := range list {
+			if at, ok := g.shown(e); ok && v.time < g.newest() && float64(born[e]) < v.time-20 {
+				require.InDelta(t, v.time, at.X, 1, "seed %d", seed)
+			}
+		}
+		require.Less(t, v.delay(), 1., "seed %d", seed)
+		require.Nil(t, g.client.Verify())
+	}
+}
