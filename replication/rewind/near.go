@@ -66,7 +66,7 @@ func (f *numberField) at(value unsafe.Pointer) float64 {
 // [Place] are ignored.
 //
 // Entities that the peer owns (see [replication.Server.SetOwner]) are left out: players predict what they control and
-// see it in the present, and nobody shoots himself. fn must not change the world.
+// see it in the present, and nobody shoots himself. So are entities that no longer exist. fn must not change the world.
 //
 // Panics if no component was kept with Place, if there is no fn, and if the view is of another history.
 func (h *History) Near(v View, low, high [3]float64, fn func(e ecs.Entity)) {
@@ -96,7 +96,8 @@ func (h *History) Near(v View, low, high [3]float64, fn func(e ecs.Entity)) {
 				continue
 			}
 			if v.around(&r, slot) && p.touches(&v, k, slot, &r, &low, &high) {
-				if e := slots.Info[slot].Entity; h.server.Owner(e) != v.peer {
+				e := slots.Info[slot].Entity
+				if _, exists := h.in.Snap.SlotOf(e); exists && h.server.Owner(e) != v.peer {
 					fn(e)
 				}
 			}
