@@ -139,6 +139,13 @@ func newGameOf(t testing.TB, seed uint64, rate, loss float64, schema *replicatio
 	return g
 }
 
+// startAt makes the server's first tick another one.
+func (g *game) startAt(first uint32) {
+	g.nextTick = float64(first) / g.rate
+	g.now, g.last = g.nextTick-1/g.rate, g.nextTick-1/g.rate
+	g.given = first
+}
+
 // spawn makes an entity at a place.
 func (g *game) spawn(x float32) ecs.Entity {
 	e := g.world.NewEntity(g.position, replication.ReplicatedID(g.world))
@@ -181,11 +188,12 @@ func (g *game) serverTick() {
 
 // shown is the time that the client shows.
 func (g *game) shown() blend.Time {
-	if newest := g.inside.Recv.NearTick; !g.unclamped && (g.now-g.delay+g.shift)*g.rate >= float64(newest) { // starved
-		return blend.Time{Tick: delta.Tick(newest)}
-	}
 	units := math.Floor((g.now - g.delay + g.shift) * g.rate * float64(int(1)<<g.parts))
-	return blend.Time{Tick: delta.Tick(int64(units) >> g.parts), Part: uint8(int64(units)&(1<<g.parts-1)) << (6 - g.parts)}
+	tick := delta.Tick(int64(units) >> g.parts)
+	if newest := delta.Tick(g.inside.Recv.NearTick); !g.unclamped && !tick.Before(newest) { // starved
+		return blend.Time{Tick: newest}
+	}
+	return blend.Time{Tick: tick, Part: uint8(int64(units)&(1<<g.parts-1)) << (6 - g.parts)}
 }
 
 func (g *game) clientFrame() {
@@ -217,7 +225,7 @@ func (g *game) show() {
 // inputTick returns the tick to give an input for.
 func (g *game) inputTick() uint32 {
 	if g.exact {
-		return uint32((g.now+g.up.oneWay)*g.rate) + 2
+		return uint32(int64((g.now+g.up.oneWay)*g.rate)) + 2
 	}
 	return g.client.InputTick()
 }

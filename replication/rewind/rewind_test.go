@@ -33,14 +33,16 @@ func (g *game) eachView(seconds float64, fn func(v View)) (n int) {
 }
 
 // TestViewsMatchTheScreen compares every entity with the client's screen in every frame that an input was given in:
-// with loss and jitter, some entities resting, some moving, and some that come and go.
+// with loss and jitter, some entities resting, some moving, and some that come and go, also while ticks wrap.
 func TestViewsMatchTheScreen(t *testing.T) {
 	for i, loss := range []float64{0, 0.05, 0.2, 0, 0.05} {
 		rate := 30.0
 		if i > 2 {
 			rate = 60
 		}
-		g := newGame(t, replicationtest.Seed(t), rate, loss)
+		first := [...]uint32{1, 1<<32 - 600, 1<<31 - 600, 1<<31 - 600, 1<<32 - 600}[i]
+		g := newGame(t, replicationtest.Seed(t), rate, loss, replicationtest.FirstTick(first))
+		g.startAt(first)
 		if g.delay, g.parts = 0.2+loss/2, 5; i > 2 {
 			g.peer.SetSendInterval(3)
 		}
