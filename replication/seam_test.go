@@ -43,7 +43,11 @@ func TestSeamFindsTheRowsOfAComponent(t *testing.T) {
 		require.EqualValues(t, []uint32{1}, before.Row(1, 1))
 		require.EqualValues(t, []uint32{2}, after.Row(1, 1))
 		require.Equal(t, after.Tick-10, before.Tick)
-		require.Less(t, after.Since, uint16(10))
+		if rested, ok := after.Rested(); ok {
+			require.True(t, rested.After(before.Tick))
+		}
+		_, gone := after.Ended()
+		require.False(t, gone)
 		_, after = own.Held.Around(delta.Tick(end.client.Tick()))
 		require.Nil(t, after)
 	}

@@ -128,7 +128,9 @@ func TestAnEntityIsKnownToRest(t *testing.T) {
 		held := &in.Apply.RowsOf(id.Slot, 0).Held
 		first, next := held.Around(delta.Tick(settled))
 		require.EqualValues(t, changed, first.Tick)
-		require.EqualValues(t, interval, next.Since, "it is known to have rested up to the send before")
+		until, ok := next.Rested()
+		require.True(t, ok)
+		require.EqualValues(t, interval, next.Tick-until, "it is known to have rested up to the send before")
 		_, ok = e.client.RestedUntil(e.world.NewEntity())
 		require.False(t, ok)
 	}

@@ -167,8 +167,8 @@ func (o *settledOracle) since(p *Peer, c *Client) string {
 				break
 			}
 			at = before.Tick
-			rested := next.Tick - delta.Tick(next.Since)
-			if next.Since == 0 {
+			rested, ok := next.Rested()
+			if !ok {
 				continue
 			}
 			if rested.Before(before.Tick) {
@@ -184,7 +184,7 @@ func (o *settledOracle) since(p *Peer, c *Client) string {
 				}
 			} else {
 				if msg := o.differs(int(slot), rested, before); msg != "" {
-					return fmt.Sprintf("since %d of tick %d: %s", next.Since, next.Tick, msg)
+					return fmt.Sprintf("rested until %d, tick %d: %s", rested, next.Tick, msg)
 				}
 				o.states++
 			}

@@ -204,3 +204,66 @@ func TestAnyOrderOfCalls(t *testing.T) {
 		require.Nil(t, g.client.Verify())
 	}
 }
+
+// TestWhatComesBackAppearsWhereItIs: an entity that was out of view, or a component that was, is another appearance: it
+// neither comes from where it was seen last, nor waits there.
+func TestWhatComesBackAppearsWhereItIs(t *testing.T) {
+	for _, linger := range []bool{false, true} {
+		for _, hidden := range []int{1, 3, 30, 300} { // ticks
+			g := &game{t: t, rand: newRand(t), profile: profile{oneWay: 0.05}, rate: 20, frames: 60, wobble: 0.1}
+			g.prepare(1, func() { replication.Register[sight](g.schema, replication.OwnerOnly()) })
+			yaw := ecs.ComponentID[sight](&g.world)
+			e, walker := g.spawn(place{}), g.spawn(place{})
+			g.world.Add(e, yaw)
+			g.world.Add(e, g.ids.teleports)
+			v := newView(g)
+			playout.Interpolate[place](v.Playout)
+			playout.Interpolate[sight](v.Playout)
+			playout.Cut[teleports](v.Playout)
+			if linger {
+				playout.Linger(v.Playout)
+			}
+			set := g.server.NewEntitySet()
+			set.Add(walker)
+			set.Add(e)
+			g.server.SetOwner(e, g.peer)
+			g.peer.SetInterest(replication.Interest{Sets: []*replication.EntitySet{set}})
+			turns := 0
+			g.onTick = func(n int) {
+				switch n % (hidden + 40) {
+				case 39:
+					if turns++; turns%2 == 0 {
+						set.Remove(e)
+					} else {
+						g.server.SetOwner(e, nil)
+					}
+				case (39 + hidden) % (hidden + 40):
+					set.Add(e)
+					g.server.SetOwner(e, g.peer)
+					g.place(e).X = 5000 - g.place(e).X
+					(*sight)(g.world.Get(e, yaw)).Yaw = 5000 - (*sight)(g.world.Get(e, yaw)).Yaw
+				}
+				g.place(e).Y, g.place(walker).X = float32(n), float32(n)
+			}
+			g.run(4)
+			local := ecs.ComponentID[sight](&g.local)
+			seen := map[float32]int{}
+			v.after = func(float64) {
+				at, ok := g.shown(e)
+				if !ok || turns < 2 {
+					return
+				}
+				if turns%2 == 0 { // it was gone, with all that it has
+					require.True(t, at.X == 0 || at.X == 5000, "hidden for %d: %v is in between", hidden, at.X)
+				}
+				own, _ := g.mirror(e)
+				if s := (*sight)(g.local.Get(own, local)); s != nil {
+					require.True(t, s.Yaw == 0 || s.Yaw == 5000, "hidden for %d: %v is in between", hidden, s.Yaw)
+					seen[s.Yaw]++
+				}
+			}
+			g.run(60)
+			require.Len(t, seen, 2)
+		}
+	}
+}

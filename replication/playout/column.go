@@ -256,6 +256,14 @@ func (c *values[T]) look(p *Playout, e *entry[T], id replication.NetID) {
 	}
 	before, after := r.Held.Around(p.at.Tick)
 	first, second := c.row(before, generation), c.row(after, generation)
+	if after != nil && first != nil {
+		if end, gone := after.Ended(); gone && p.at.Tick.Before(end) {
+			c.rest(e, first, waiting, end)
+			return
+		} else if gone { // it is another appearance, as if the entity were new
+			first = nil
+		}
+	}
 	switch {
 	case first == nil: // the entity is not there yet at that time, or has no such component
 		for ; after != nil && second == nil; second = c.row(after, generation) {
@@ -293,7 +301,7 @@ func (c *values[T]) rest(e *entry[T], row []uint32, s state, until delta.Tick) {
 // when that ended.
 func (c *values[T]) move(e *entry[T], slot uint32, before, after *receive.HeldState) {
 	from := before.Tick
-	if rested := after.Tick - delta.Tick(after.Since); after.Since > 0 && rested.After(from) {
+	if rested, ok := after.Rested(); ok && rested.After(from) {
 		from = rested
 	}
 	c.comp.Write(unsafe.Pointer(&e.first), c.row(before, before.Generation))
@@ -316,6 +324,9 @@ func (c *values[T]) move(e *entry[T], slot uint32, before, after *receive.HeldSt
 // to rest.
 func (c *values[T]) guess(p *Playout, e *entry[T], slot uint32, r *receive.Replica, newest *receive.HeldState) bool {
 	if p.extrapolate == 0 || p.restsAt(newest.Tick) {
+		return false
+	}
+	if _, gone := newest.Ended(); gone {
 		return false
 	}
 	before, _ := r.Held.Around(newest.Tick - 1)

@@ -54,6 +54,13 @@ func (n *naive) between(slot uint32, k int) (a, b []uint32, f float64) {
 		after = r.Held.At(n.at + i)
 	}
 	a, b = row(before, k, words), row(after, k, words)
+	if after != nil && a != nil {
+		if end, gone := after.Ended(); gone && n.at.Before(end) {
+			return a, a, 0
+		} else if gone {
+			a = nil
+		}
+	}
 	switch {
 	case a == nil:
 		for i := delta.Tick(1); i < 1000 && b == nil; i++ {
@@ -67,8 +74,8 @@ func (n *naive) between(slot uint32, k int) (a, b []uint32, f float64) {
 		return a, a, 0
 	}
 	from := before.Tick
-	if after.Since > 0 && (after.Tick - delta.Tick(after.Since)).After(from) {
-		from = after.Tick - delta.Tick(after.Since)
+	if rested, ok := after.Rested(); ok && rested.After(from) {
+		from = rested
 	}
 	return a, b, max(0, float64(int32(n.at-from))+n.part) / float64(after.Tick-from)
 }

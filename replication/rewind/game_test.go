@@ -254,8 +254,8 @@ func (g *game) screen(mirrored ecs.Entity) (p Position, ok bool) {
 		g.kernel.Blend(unsafe.Pointer(&p), from, nil, 0)
 	default:
 		begin := a.Tick
-		if b.Since > 0 {
-			begin = b.Tick - delta.Tick(b.Since)
+		if rested, ok := b.Rested(); ok {
+			begin = rested
 		}
 		g.kernel.Blend(unsafe.Pointer(&p), from, to, blend.NewSpan(begin, b.Tick).Fraction(at))
 	}

@@ -114,9 +114,11 @@ func (v *worldView) RestedUntil(e ecs.Entity) (uint32, bool) {
 	m, settled := v.Replicas.At(id.Slot), &v.recv.Settled
 	rested := m.Tick
 	switch _, next := m.Held.Around(m.Tick); {
-	case next != nil && next.Since != 0 && (next.Tick - delta.Tick(next.Since)).After(rested):
-		rested = next.Tick - delta.Tick(next.Since)
-	case next == nil && m.Any && m.Newest == m.Tick && settled.Known && settled.Tick.After(rested):
+	case next != nil:
+		if until, ok := next.Rested(); ok && until.After(rested) {
+			rested = until
+		}
+	case m.Any && m.Newest == m.Tick && settled.Known && settled.Tick.After(rested):
 		rested = settled.Tick
 	}
 	return uint32(rested), true

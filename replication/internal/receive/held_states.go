@@ -11,11 +11,24 @@ import (
 type HeldState struct {
 	Tick       delta.Tick
 	Generation uint16
-	// Since is for how many ticks before Tick nothing is known: the state before this one in the slot is
-	// known to have been valid up to Tick - Since. 0: only up to its own tick.
-	Since  uint16
-	Layout *Layout  // nil: no state here
-	Words  []uint32 // rows, and indices of shared rows
+	since      uint16   // see Rested and Ended
+	Layout     *Layout  // nil: no state here
+	Words      []uint32 // rows, and indices of shared rows
+}
+
+// gone is a bit of HeldState.since: the slot was empty before the state. The others count ticks before the state.
+const gone = 1 << 15
+
+// Rested returns the tick up to which the state before this one in the slot is known to have been valid, if that is later
+// than its own.
+func (h *HeldState) Rested() (until delta.Tick, ok bool) {
+	return h.Tick - delta.Tick(h.since), h.since&gone == 0 && h.since > 0
+}
+
+// Ended returns the tick from which on the slot was empty before it got this state, if it was and the client knows it:
+// the entity was out of view, or another one had the slot.
+func (h *HeldState) Ended() (from delta.Tick, ok bool) {
+	return h.Tick - delta.Tick(h.since&^gone), h.since&gone != 0
 }
 
 // Row returns the state's row of component c, which has n words, or nil if the state has no such
@@ -205,15 +218,28 @@ func (h *HeldStates) put(t, now, keep delta.Tick, words int) *HeldState {
 			*h.nth(j) = *h.nth(j - 1)
 		}
 		*s = HeldState{Words: free}
-		if next := h.nth(i + 1); delta.Tick(next.Since) > next.Tick-t {
-			next.Since = 0 // it was about the state before this one
-		}
+		s.since = h.nth(i + 1).goneBefore(t)
+	} else {
+		s.since = 0
 	}
-	s.Tick, s.Since = t, 0
+	s.Tick = t
 	if i == 1 && age >= keep {
 		h.drop()
 	}
 	return s
+}
+
+// goneBefore takes note of a late state of tick t before this one, and returns what is known of the time before that.
+func (h *HeldState) goneBefore(t delta.Tick) (since uint16) {
+	ticks := h.Tick - t
+	if delta.Tick(h.since&^gone) <= ticks {
+		return 0
+	}
+	if since = h.since & gone; since != 0 {
+		since = h.since - uint16(ticks) // the slot was empty before that
+	}
+	h.since = 0 // it was about the state before that
+	return since
 }
 
 // never is the age from which a state counts as one of the future.
@@ -252,7 +278,7 @@ func (h *HeldStates) refresh(now delta.Tick) {
 		h.drop()
 	}
 	h.nth(0).Tick = now - wire.Ancient
-	h.nth(0).Since = 0
+	h.nth(0).since = 0
 }
 
 // drop drops the oldest state.

@@ -162,7 +162,7 @@ func (rc *Receiver) commitEntry(e *stagedEntry, now delta.Tick) {
 		rc.Watch.noteSlot(e.slot, m)
 		h.hold(e.layout, rc.staged.words[e.first:][:e.layout.words])
 		if newer {
-			h.Since = rc.Settled.since(m, e.tick)
+			h.since = rc.Settled.since(m, e.tick)
 		}
 	}
 	if !newer {

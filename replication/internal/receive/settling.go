@@ -132,10 +132,14 @@ func least(a, b delta.Tick) delta.Tick {
 	return min(a, b)
 }
 
-// since returns for how many ticks up to the given one it is not known whether a slot still had its newest
-// state, or 0 if it is not known that it had that state at any later tick than its own.
+// since returns for how many ticks up to the given one, that of a new state of a slot, it is not known whether the slot
+// still had its newest state, or 0 if it is not known that it had that at any later tick than its own. If the slot was
+// empty, it returns for how many ticks, marked as gone.
 func (s *Settling) since(m *Replica, tick delta.Tick) uint16 {
-	if !s.Known || !m.Any || m.Empty || s.Tick.Before(m.Newest) || !s.Tick.Before(tick) || tick-s.Tick > 1<<16-1 {
+	switch {
+	case m.Any && m.Empty:
+		return gone | uint16(min(tick-m.Newest, gone-1))
+	case !s.Known || !m.Any || s.Tick.Before(m.Newest) || !s.Tick.Before(tick) || tick-s.Tick >= gone:
 		return 0
 	}
 	return uint16(tick - s.Tick)
