@@ -287,3 +287,53 @@ func TestStatesThatRestForMonthsStayInReach(t *testing.T) {
 		require.Same(t, s, held.Find(now))
 	}
 }
+
+// TestLateStatesAndGaps: a state that comes late, from after the slot was empty, is the first one of the new appearance
+// instead of the one that was; one from before leaves that as it is.
+func TestLateStatesAndGaps(t *testing.T) {
+	for _, wrap := range []delta.Tick{100, 5, 1<<31 + 5} { // the gap is from wrap-30 on
+		var h HeldStates
+		end, now := wrap-30, wrap+20
+		h.put(end-20, now, 64, 0)
+		s := h.put(wrap, now, 64, 0)
+		s.since = gone | 30
+		from, ok := h.Newest().Ended()
+		require.True(t, ok)
+		require.Equal(t, end, from)
+		_, ok = h.Newest().Rested()
+		require.False(t, ok)
+
+		h.put(end-10, now, 64, 0) // of before
+		from, ok = h.Newest().Ended()
+		require.True(t, ok)
+		require.Equal(t, end, from)
+		_, ok = h.At(end - 10).Ended()
+		require.False(t, ok)
+
+		h.put(end+10, now, 64, 0) // of after
+		_, ok = h.Newest().Ended()
+		require.False(t, ok)
+		from, ok = h.At(end + 10).Ended()
+		require.True(t, ok)
+		require.Equal(t, end, from)
+	}
+}
+
+// TestRestsAndLateStates: what was known of the state before is not taken to be of a late one that came between.
+func TestRestsAndLateStates(t *testing.T) {
+	var h HeldStates
+	h.put(60, 100, 64, 0)
+	h.put(90, 100, 64, 0).since = 20
+	until, ok := h.Newest().Rested()
+	require.True(t, ok)
+	require.EqualValues(t, 70, until)
+	h.put(65, 100, 64, 0)
+	until, ok = h.Newest().Rested()
+	require.True(t, ok, "it came before that")
+	require.EqualValues(t, 70, until)
+	h.put(80, 100, 64, 0)
+	_, ok = h.Newest().Rested()
+	require.False(t, ok)
+	_, ok = h.At(80).Rested()
+	require.False(t, ok)
+}
