@@ -175,7 +175,7 @@ func TestAnyOrderOfCalls(t *testing.T) {
 					case 10:
 						playout.Interpolate[health](v.Playout, playout.Linear("HP"))
 					case 11:
-						playout.Custom(v.Playout, func(_ ecs.Entity, a, b *teleports, f float32) {})
+						playout.Custom(v.Playout, func(ecs.Entity, *teleports, *teleports, float32) {})
 					}
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/playout"
 )
 
-// TestEveryStutters pins what docs/interpolation.md says of components with Every: where packets come in the ticks
+// TestEveryStutters pins what docs/interpolation.md has on components with Every: where packets come in the ticks
 // between, they stand still and cover all of the distance in one tick. What is shown lies on the way, up to n ticks late.
 func TestEveryStutters(t *testing.T) {
 	type slow struct {

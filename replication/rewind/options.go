@@ -10,7 +10,7 @@ import (
 )
 
 // What the client's play-out was given, the server's history must be given too. The options here have the names of
-// those of package playout. Nothing checks that they are the same ones: options are neither part of the schema nor sent.
+// those of package playout. Nothing checks that they are the same: options are neither part of the schema nor sent.
 
 // A KeepOption configures a component that [Keep] keeps.
 type KeepOption func(h *History, k *kept)

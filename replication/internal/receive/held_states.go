@@ -19,8 +19,8 @@ type HeldState struct {
 // gone is a bit of HeldState.since: the slot was empty before the state. The others count ticks before the state.
 const gone = 1 << 15
 
-// Rested returns the tick up to which the state before this one in the slot is known to have been valid, if that is later
-// than its own.
+// Rested returns the tick up to which the state before this one in the slot is known to have been valid, if that is
+// later than its own.
 func (h *HeldState) Rested() (until delta.Tick, ok bool) {
 	return h.Tick - delta.Tick(h.since), h.since&gone == 0 && h.since > 0
 }
