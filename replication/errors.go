@@ -52,7 +52,8 @@ func (e *DisconnectError) Error() string {
 
 // A SchemaError reports that server and client do not replicate the same components in the same way, and where their
 // schema texts part; see [Schema.Text]. The tables of [Schema.Tune] are part of the text. The lines are shortened if
-// they are very long, and empty where a text has ended. One of them came from the wire: print them quoted, as Error does.
+// they are very long, and empty where a text has ended. One of them came from the wire: print them quoted, as Error
+// does.
 type SchemaError struct {
 	Line           int // of the first difference, from 1
 	Server, Client string
