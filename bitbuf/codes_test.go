@@ -30,6 +30,7 @@ func TestCodesOfKnownValues(t *testing.T) {
 	rice := func(w *Writer, v uint64, k uint) { w.WriteRice(v, k) }
 	unary := func(w *Writer, v uint64, limit uint) { w.WriteUnary(uint(v), limit) }
 	truncated := func(w *Writer, v uint64, n uint) { w.WriteTruncated(v, uint64(n)) }
+	among := func(w *Writer, v uint64, bits uint) { w.WriteTruncated(v, 1<<bits) }
 	zeros := strings.Repeat("0", 32)
 	for _, c := range []struct {
 		write func(*Writer, uint64, uint)
@@ -72,7 +73,7 @@ func TestCodesOfKnownValues(t *testing.T) {
 		{truncated, 2, 5, "01"},
 		{truncated, 3, 5, "110"},
 		{truncated, 4, 5, "111"},
-		{truncated, 1<<63 - 1, 1 << 63, strings.Repeat("1", 63)},
+		{among, 1<<63 - 1, 63, strings.Repeat("1", 63)},
 		{unary, 0, 0, ""},
 		{unary, 0, 3, "1"},
 		{unary, 2, 3, "001"},
