@@ -205,8 +205,12 @@ func TestViewsMatchPlayout(t *testing.T) {
 			c := &tallies[k]
 			t.Logf("%2.0f %% loss, %-8s: %d shown or found, %d differ, %d not found, %d removed early", 100*loss, what, c.all, c.differ, c.lost, c.early)
 			require.Greater(t, c.all, 20_000)
-			require.LessOrEqual(t, percent(c.differ+c.lost, c.all), 0.3+4*loss, what)
-			require.Less(t, percent(c.early, c.all), 4., what)
+			most := 0.3 + 4*loss
+			if what == "bag" { // its owner changes, too
+				most = 0.3 + 12*loss
+			}
+			require.LessOrEqual(t, percent(c.differ+c.lost, c.all), most, what)
+			require.Less(t, percent(c.early, c.all), 10., what)
 		}
 	}
 }
