@@ -14,7 +14,8 @@ import (
 func readSteps(r *bitbuf.Reader, steps []step, dst []uint32, moved bool, implied int) (ok bool) {
 	dst = dst[:len(steps)]
 	ahead, used := r.Peek(), uint(0)
-	k, seen, deviation := uint(3), uint(0), uint32(0) // the last of the last code, from its prediction
+	k, seen := uint(3), uint(0)
+	deviation := uint32(0) // of the code before from its prediction
 	ok = true
 	for i := range steps {
 		s := &steps[i]

@@ -19,7 +19,7 @@ type step struct {
 	halfRange  uint32 // half of the range of residuals
 	width      uint8
 	orders     []uint8 // see Field.Orders
-	alongside  bool    // it may turn together with the step before it, see turning.go
+	beside     bool    // it may turn together with the step before it, see turning.go
 	turning    bool    // of the first step of a row: this holds for some
 
 	moved     uint8    // bits of the distance between the baselines, or another row of movingOrders
@@ -45,12 +45,12 @@ func stepsOf(fields []Field) (steps []step) {
 			return nil
 		}
 		s := step{max: int64(f.Max), mask: -1, halfCircle: 1 << 62, halfRange: 1 << (f.Bits - 1)}
-		s.width, s.orders, s.alongside = uint8(f.Bits), f.Orders, f.beside
+		s.width, s.orders, s.beside = uint8(f.Bits), f.Orders, f.beside
 		if f.Kind == Wrap {
 			s.mask, s.halfCircle = int64(lowBits(f.Bits)), int64(s.halfRange)
 		}
 		steps = append(steps, s)
-		steps[0].turning = steps[0].turning || s.alongside
+		steps[0].turning = steps[0].turning || s.beside
 	}
 	return steps
 }

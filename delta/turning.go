@@ -57,7 +57,7 @@ func turnTogether(steps []step, base, base2 []uint32) {
 		s := &steps[i]
 		way := s.way(base[i], base2[i])
 		s.with = 0
-		if s.alongside {
+		if s.beside {
 			if row, together := turnsWith(way, before); together {
 				s.moved, s.with = uint8(row), ^uint32(0)
 			}
