@@ -91,11 +91,19 @@ func oracleUnary(n uint64, limit uint) []bool {
 	return bs
 }
 
-// oracleTruncated lists all codes: as many of width bits as leave a longer pair in place of each other one.
-func oracleTruncated(v uint64, n uint) []bool {
-	width := bits.Len(n) - 1
-	var codes [][]bool
-	for short := 1 << width; len(codes) != int(n); short-- {
+// truncatedCodes has all codes among so many numbers, as far as programs use them.
+var truncatedCodes = func() (codes [maxProgramNumbers + 1][][]bool) {
+	for n := 1; n < len(codes); n++ {
+		codes[n] = listTruncated(n)
+	}
+	return codes
+}()
+
+// listTruncated lists the codes among n numbers: as many of width bits as leave a longer pair in place of each
+// other one.
+func listTruncated(n int) (codes [][]bool) {
+	width := bits.Len(uint(n)) - 1
+	for short := 1 << width; len(codes) != n; short-- {
 		codes = codes[:0]
 		for i := range 1 << width {
 			code := make([]bool, width)
@@ -109,7 +117,7 @@ func oracleTruncated(v uint64, n uint) []bool {
 			codes = append(codes, append(slices.Clone(code), false), append(code, true))
 		}
 	}
-	return codes[v]
+	return codes
 }
 
 type oracleReader struct {
@@ -250,9 +258,9 @@ func (o *oracleReader) unary(limit uint) uint64 {
 func (o *oracleReader) truncated(n uint) uint64 {
 	for length := 0; o.err == nil; length++ {
 		read := o.bits[o.pos-length : o.pos]
-		for v := range uint64(n) {
-			if slices.Equal(read, oracleTruncated(v, n)) {
-				return v
+		for v, code := range truncatedCodes[n] {
+			if slices.Equal(read, code) {
+				return uint64(v)
 			}
 		}
 		o.bit()

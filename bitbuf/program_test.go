@@ -39,6 +39,9 @@ const (
 	opKinds
 )
 
+// maxProgramNumbers is the largest number of numbers in truncated binary.
+const maxProgramNumbers = 70
+
 func (o op) String() string {
 	return fmt.Sprintf("{%d n=%d v=%#x data=%x}", o.kind, o.n, o.v, o.data)
 }
@@ -68,7 +71,7 @@ func parseProgram(script []byte) (ops []op) {
 		case opUnary:
 			o.n = n % 64
 		case opTruncated:
-			o.n = 1 + n%70
+			o.n = 1 + n%maxProgramNumbers
 		case opBytes:
 			o.data = take(int(n))
 		case opRun:
@@ -129,7 +132,7 @@ func (o op) oracleBits(pos int) []bool {
 	case opUnary:
 		return oracleUnary(o.v, o.n)
 	case opTruncated:
-		return oracleTruncated(o.v, o.n)
+		return truncatedCodes[o.n][o.v]
 	}
 	return nil
 }
