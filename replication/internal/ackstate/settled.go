@@ -14,6 +14,8 @@ type Settled struct {
 	waits    uint16     // for so many acknowledgements, after the interval has changed
 	ended    uint16     // low bits of the last tick that ended
 	interval uint8      // the send interval, 0 before the first tick
+	longest  uint8      // the longest distance that the client may have measured, a multiple of the interval
+	fresh    uint8      // for so many ticks, longest reaches back to before the interval became what it is
 	all      bool       // since the last state packet, nothing was left unsent in a tick of the interval
 	inTurn   bool       // the last tick was one of these
 	settled  bool       // all, as of the beginning of this tick
@@ -36,22 +38,29 @@ func (s *Settled) Begin(p *Tracker) {
 	}
 	s.follow(p)
 	s.next, s.inTurn = p.Log.Next, p.InInterval()
-	if s.settled = s.all && s.inTurn && s.waits == 0; s.settled {
+	if s.settled = s.all && s.inTurn && s.waits == 0 && s.fresh == 0; s.settled {
 		s.first = p.Log.firstInFlight(now)
 	}
+	s.fresh -= min(s.fresh, 1)
 }
 
 // End ends a tick of the peer.
 func (s *Settled) End(now delta.Tick) { s.ended = uint16(now) }
 
 // follow notices a new send interval. If it divides the old one, what the client has measured is still a
-// multiple. Otherwise no packet is settled until it has measured anew. The same goes for the shorter distance
-// that there may be where ticks wrap.
+// multiple, so packets are settled again once it no longer reaches back to before the change: the peer may
+// not have been sent anything in that tick. Otherwise no packet is settled until the client has measured
+// anew. The same goes for the shorter distance that there may be where ticks wrap.
 func (s *Settled) follow(p *Tracker) {
 	interval := uint8(p.Interval)
+	if interval != s.interval {
+		s.longest = max(s.longest, interval)
+		s.fresh = s.longest
+	}
 	shorter := p.InInterval() && (p.Snap.Tick-p.Interval+p.Phase)%p.Interval != 0
 	if sent := len(p.Log.Ring) > 0; sent && (shorter || s.interval%interval != 0) {
 		s.waits = uint16(remeasure + p.Log.open())
+		s.longest = interval
 	}
 	s.interval = interval
 }

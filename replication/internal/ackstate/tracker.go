@@ -47,8 +47,8 @@ type Tracker struct {
 	Recent         delta.Tick // newest tick of an acknowledged packet
 	RecentSequence uint32     // of an acknowledged packet of that tick
 	Silence        Silence
-	Join           Join
 	Settled        Settled
+	Join           Join
 	arrivals       *arrivals // nil: nothing has arrived, or nobody asks
 	bases
 }
