@@ -306,7 +306,7 @@ func (c *Component) add(i int, f *Field) {
 		c.last = i
 		c.moves = c.moves || f.Kind.predicted()
 	}
-	f.beside = i > 0 && f.alongside(&c.Fields[i-1])
+	f.beside = i > 0 && f.mayTurnWith(&c.Fields[i-1])
 	f.word = c.words
 	c.addNumbers(f)
 	c.words += f.Words()

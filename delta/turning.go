@@ -25,9 +25,9 @@ func turnsWith(way, before int64) (row uint, together bool) {
 	return besideOrders + uint(bits.Len64(uint64(apart))), size >= leastTurn && apart<<turnShare <= size
 }
 
-// alongside reports whether f may turn together with the field before it: both are on circles of the same
+// mayTurnWith reports whether f may turn together with the field before it: both are on circles of the same
 // number of codes.
-func (f *Field) alongside(before *Field) bool {
+func (f *Field) mayTurnWith(before *Field) bool {
 	return f.Kind == Wrap && before.Kind == Wrap && f.Max == before.Max && f.Bits > 0 && f.Bits <= maxMovingBits
 }
 

@@ -66,17 +66,7 @@ func TestSchemaMismatchIsNamed(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", mtu), func(t *testing.T) {
 				x := newWire(t, c.server, WithMTU(mtu))
 				x.restart(c.client, 7)
-				var err error
-				for n := 0; err == nil; n++ {
-					require.Less(t, n, 4000, "no answer")
-					x.deliver(x.takeDown()...)
-					err = x.client.Apply()
-					x.answer(x.up...)
-					x.up = nil
-					for _, p := range x.down {
-						require.LessOrEqual(t, len(p), mtu)
-					}
-				}
+				err := x.untilRefused(mtu)
 				var diff *SchemaError
 				require.True(t, errors.As(err, &diff), "%v", err)
 				fits := mtu > 300

@@ -42,14 +42,7 @@ func TestTunedEnds(t *testing.T) {
 
 	x := newWire(t, testSchema())
 	x.restart(tuned, 7)
-	var err error
-	for n := 0; err == nil; n++ {
-		require.Less(t, n, 4000, "no answer")
-		x.deliver(x.takeDown()...)
-		err = x.client.Apply()
-		x.answer(x.up...)
-		x.up = nil
-	}
+	err := x.untilRefused(1200)
 	require.ErrorContains(t, err, "with the same fields, options and tables of Tune: line 3")
 	require.ErrorContains(t, err, "orders=7777")
 }

@@ -135,6 +135,22 @@ func (x *fixture) round() {
 	x.deliver(x.takeDown()...) // answers of the handshake
 }
 
+// untilRefused shakes hands until the client fails, and returns why. No packet from the server is longer than mtu.
+func (x *fixture) untilRefused(mtu int) (err error) {
+	x.t.Helper()
+	for n := 0; err == nil; n++ {
+		require.Less(x.t, n, 4000, "no answer")
+		x.deliver(x.takeDown()...)
+		err = x.client.Apply()
+		x.answer(x.up...)
+		x.up = nil
+		for _, p := range x.down {
+			require.LessOrEqual(x.t, len(p), mtu)
+		}
+	}
+	return err
+}
+
 // jump skips many idle ticks at once, a multiple of snapshot.RecentTicks, with a packet from the
 // server now and then.
 func (x *fixture) jump(ticks delta.Tick) {
