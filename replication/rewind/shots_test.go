@@ -141,7 +141,7 @@ func TestFigures(t *testing.T) {
 		require.Less(t, percent(all.nearestTick, all.shots), 95.0, "or the test proves nothing")
 		require.Less(t, percent(all.roundTrip, all.shots), 97.0)
 	}
-	bits := max(stampBits(t, 20, 6, 0), stampBits(t, 60, 4, 0))
+	bits := max(stampBits(t, 20, 0), stampBits(t, 20, 0.05), stampBits(t, 20, 0.2), stampBits(t, 60, 0))
 	fmt.Printf("figure stamp_bits_per_input %.2f\n", bits)
 	require.LessOrEqual(t, bits, 4.0)
 }

@@ -13,13 +13,16 @@ type clientInputs struct {
 	ring   []inputRow // of the latest ticks, by tick modulo their number
 	first  delta.Tick // the first one that is not acknowledged
 	newest delta.Tick
-	any    bool // newest is valid
-	// The server has the inputs of these ticks, or knows that there are none: from known[0] up to known[1].
-	known      [2]delta.Tick
-	reported   bool       // known is valid
-	reportedAt delta.Tick // the tick of the newest report
-	late       uint8      // the number of late inputs in it
-	list       []inputRow // scratch memory of unacknowledged
+	any    bool        // newest is valid
+	report inputReport // the newest one
+	list   []inputRow  // scratch memory of unacknowledged
+}
+
+// An inputReport is what the server reports in a tick about a client's inputs.
+type inputReport struct {
+	tick   delta.Tick
+	late   uint8 // low bits of the number of ticks for which it lacked something
+	judged bool  // it counts them: the client is giving inputs
 }
 
 // Set reports whether a tick, or one shortly after it, has an input.
@@ -30,38 +33,41 @@ func (c *clientInputs) Set(tick delta.Tick) bool {
 // Add makes tick the newest one and returns the row for its input. shown is the play-out time that the
 // client shows now.
 func (c *clientInputs) Add(tick delta.Tick, shown wire.Stamp) []uint32 {
-	n := delta.Tick(len(c.ring))
-	if !c.any || tick-c.newest >= n { // start again
+	if !c.any || tick-c.newest >= delta.Tick(len(c.ring)) { // start again
 		c.first, c.newest, c.any = tick, tick-1, true
+		for i := range c.ring {
+			c.ring[i].known = false
+		}
 	}
 	for c.newest != tick {
 		c.newest++
-		in := &c.ring[c.newest%n]
-		in.tick, in.present, in.bare, in.stamp = c.newest, c.newest == tick, false, wire.Stamp{}
+		in := c.at(c.newest)
+		in.tick, in.present, in.known, in.bare, in.stamp = c.newest, c.newest == tick, false, false, wire.Stamp{}
 	}
-	in := &c.ring[tick%n]
+	in := c.at(tick)
 	in.stamp = shown
 	return in.row
 }
 
-// gathered notes that the server has the inputs of n ticks after a tick, at which so many had been late
-// or never came. flowing reports that it counts those that never come.
-func (c *clientInputs) gathered(tick delta.Tick, n uint32, late uint8, flowing bool) {
-	if c.reported && !tick.After(c.reportedAt) {
-		return // an old report
+// reported notes which inputs the server has, or knows not to be given, with their stamps: those of n ticks
+// after a report's, and those up to there since the report before if the server has lacked nothing since.
+func (c *clientInputs) reported(r inputReport, n uint32) {
+	from, last := r.tick, &c.report
+	if !last.judged || r.tick.After(last.tick) {
+		if last.judged && r.judged && last.late == r.late && r.tick-last.tick <= inputRingTicks {
+			from = last.tick
+		}
+		*last = r
 	}
-	if !c.reported || c.late != late || !flowing || tick-c.reportedAt > inputRingTicks {
-		// Something is missing, or came without its stamp. What is given from now on is watched anew.
-		c.known[0], c.known[1] = c.newest+1, c.newest
-	}
-	c.reported, c.reportedAt, c.late = true, tick, late
-	if last := tick + delta.Tick(n); last.After(c.known[1]) {
-		c.known[1] = last
-	}
-	if int32(c.known[1]-c.known[0]) > inputRingTicks {
-		c.known[0] = c.known[1] - inputRingTicks // within reach of serial arithmetic
+	for tick := from + 1; c.any && !tick.After(r.tick+delta.Tick(n)); tick++ {
+		if in := c.at(tick); in.tick == tick {
+			in.known = true
+		}
 	}
 }
+
+// at returns the place of a tick's input.
+func (c *clientInputs) at(tick delta.Tick) *inputRow { return &c.ring[tick%delta.Tick(len(c.ring))] }
 
 // acknowledge notes that the server needs no inputs up to a tick any more.
 func (c *clientInputs) acknowledge(tick delta.Tick) {
@@ -81,7 +87,7 @@ func (c *clientInputs) unacknowledged() []inputRow {
 	}
 	c.list = c.list[:0]
 	for tick := c.first; !tick.After(c.newest); tick++ {
-		c.list = append(c.list, c.ring[tick%delta.Tick(len(c.ring))])
+		c.list = append(c.list, *c.at(tick))
 	}
 	return c.list
 }
@@ -103,7 +109,7 @@ func (c *clientInputs) stamped(rows []inputRow) bool {
 		return true
 	}
 	for i := range rows {
-		c.ring[rows[i].tick%delta.Tick(len(c.ring))].bare = true
+		c.at(rows[i].tick).bare = true
 	}
 	return false
 }
@@ -111,13 +117,13 @@ func (c *clientInputs) stamped(rows []inputRow) bool {
 // reference returns the stamps that a packet's first one is coded against, or none if they are not
 // certain to be at the server.
 func (c *clientInputs) reference(rows []inputRow) (d wire.Delays) {
-	from, end := wire.ReferenceTicks(rows[0].tick)
-	if !c.reported || from.Before(c.known[0]) || end.After(c.known[1]+1) {
+	if len(rows) > maxReferring {
 		return d
 	}
+	from, end := wire.ReferenceTicks(rows[0].tick, len(rows))
 	for tick := from; tick != end; tick++ {
-		in := &c.ring[tick%delta.Tick(len(c.ring))]
-		if in.tick != tick || in.present && (in.bare || !d.Fits(tick, &in.stamp)) {
+		in := c.at(tick)
+		if in.tick != tick || !in.known || in.present && (in.bare || !d.Fits(tick, &in.stamp)) {
 			return wire.Delays{}
 		}
 		if in.present {
@@ -135,13 +141,16 @@ func (c *clientInputs) reference(rows []inputRow) (d wire.Delays) {
 // putInputs writes the inputs of successive ticks:
 //
 //	low bits of the last tick 16 | number of ticks less one 5 | for each tick, a bit and, if it is 1, the row
-//	if they have stamps: reference 1 | the stamp of each input
+//	if they have stamps: the stamp of each input
 //
 // A tick without a row has no input. The first row has no baseline; each other one is taken against
-// the one or two before it. delays has the reference of the first stamp, if there is one; it is nil
-// if the inputs have no stamps.
+// the one or two before it. delays has the reference of the first stamp. If there is none, noReference
+// stands before the number of ticks. delays is nil if the inputs have no stamps.
 func putInputs(w *bitbuf.Writer, packed *delta.Packed, number int, rows []inputRow, delays *wire.Delays) {
 	w.WriteBits(uint64(rows[len(rows)-1].tick), 16)
+	if delays != nil && !delays.Any() {
+		w.WriteBits(noReference, repeatBits)
+	}
 	w.WriteBits(uint64(len(rows)-1), repeatBits)
 	packed.Costs = packed.Costs[:0]
 	var before, before2 *inputRow
@@ -158,7 +167,6 @@ func putInputs(w *bitbuf.Writer, packed *delta.Packed, number int, rows []inputR
 	if delays == nil {
 		return
 	}
-	w.WriteBool(delays.Any())
 	for i := range rows {
 		if in := &rows[i]; in.present {
 			delays.Write(w, in.tick, &in.stamp)

@@ -307,7 +307,7 @@ func (t *ClientMessages) noteReceived(p *wire.InputReport, tick uint32) {
 	if t.schema.Input == nil {
 		return
 	}
-	t.Inputs.gathered(delta.Tick(tick), p.Gathered, p.Late, p.Judged)
+	t.Inputs.reported(inputReport{delta.Tick(tick), p.Late, p.Judged}, p.Gathered)
 	t.Inputs.acknowledge(delta.Tick(tick + p.Gathered))
 	if ahead := p.Late - t.late; ahead < 128 { // else the report is old
 		t.Stats.InputsMissed += uint64(ahead)

@@ -13,7 +13,7 @@ type inputRing struct {
 	start  delta.Tick            // the first tick for which the client gave an input
 	newest delta.Tick
 	any    bool
-	late   uint8 // low bits of the number of inputs that were late or never came, for the report
+	late   uint8 // low bits of the number of inputs that were late, never came or lost their stamps, for the report
 }
 
 // inputFate is the outcome of an input that arrived.
@@ -53,7 +53,7 @@ func (r *inputRing) take(in *inputRow, now delta.Tick) inputFate {
 	i := r.at(in.tick)
 	r.known[i], r.margin[i] = true, int8(ahead)
 	r.rows[i].tick, r.rows[i].present = in.tick, in.present
-	r.rows[i].stamp, r.rows[i].acked = in.stamp, in.acked
+	r.rows[i].bare, r.rows[i].stamp, r.rows[i].acked = in.bare, in.stamp, in.acked
 	copy(r.rows[i].row, in.row)
 	if !r.any {
 		r.any, r.start, r.newest = true, in.tick, in.tick
@@ -87,8 +87,8 @@ func (r *inputRing) Find(tick delta.Tick) (row []uint32, exact bool) {
 }
 
 // reference pushes the stamps that a packet's first one is coded against, if all of them have arrived.
-func (r *inputRing) reference(d *wire.Delays, first delta.Tick) bool {
-	from, end := wire.ReferenceTicks(first)
+func (r *inputRing) reference(d *wire.Delays, first delta.Tick, n int) bool {
+	from, end := wire.ReferenceTicks(first, n)
 	for tick := from; tick != end; tick++ {
 		if !r.has(tick) {
 			return false
@@ -137,16 +137,19 @@ func (r *inputRing) endTick(now delta.Tick) bool {
 	if r.any && int32(now-r.newest) > wire.Ancient/2 {
 		r.clear() // ticks must stay within reach of serial arithmetic
 	}
-	if r.flowing(now) && !r.has(now) {
-		r.late++
-		return true
+	missing := !r.has(now)
+	if !r.flowing(now) {
+		return false
 	}
-	return false
+	if missing || r.rows[r.at(now)].bare {
+		r.late++
+	}
+	return missing
 }
 
-// gathered returns the number of consecutive ticks after now that packets had.
+// gathered returns the number of consecutive ticks after now that packets had, with their stamps.
 func (r *inputRing) gathered(now delta.Tick) (n uint32) {
-	for n < wire.InputTicks-InputsBehind && r.has(now+1+delta.Tick(n)) {
+	for t := now + 1; n < wire.InputTicks-InputsBehind && r.has(t) && !r.rows[r.at(t)].bare; t++ {
 		n++
 	}
 	return n

@@ -13,7 +13,8 @@ import (
 type inputRow struct {
 	tick    delta.Tick
 	present bool // false if the client gave no input for the tick
-	bare    bool // at the client: a packet had the input without its stamp
+	known   bool // at the client: the server has it, or knows that there is none
+	bare    bool // a packet had the input without its stamp, or with one that the server could not read
 	stamp   wire.Stamp
 	acked   delta.Tick // at the server: see Stamped
 	row     []uint32
@@ -40,6 +41,9 @@ const (
 	maxRepeated = 32
 	// repeatBits is the width of that number less one.
 	repeatBits = 5
+	// noReference stands for it where stamps do not refer to earlier ones. So at most maxReferring inputs do.
+	noReference  = maxRepeated - 1
+	maxReferring = maxRepeated - 1
 
 	// InputsBehind is the number of past ticks whose inputs the server keeps.
 	InputsBehind = 32
@@ -54,10 +58,14 @@ func parseInputs(
 ) ([]inputRow, error) {
 	last := delta.Tick(wire.Extend16(uint16(r.ReadBits(16)), uint32(near)))
 	n := int(r.ReadBits(repeatBits)) + 1
+	refers := had != nil
+	if refers && n == noReference+1 {
+		n, refers = int(r.ReadBits(repeatBits))+1, false
+	}
 	var before, before2 *inputRow
 	for i := range n {
 		in := &rows[i]
-		in.tick, in.present, in.stamp = last-delta.Tick(n-1-i), r.ReadBool(), wire.Stamp{}
+		in.tick, in.present, in.bare, in.stamp = last-delta.Tick(n-1-i), r.ReadBool(), false, wire.Stamp{}
 		if !in.present {
 			continue
 		}
@@ -68,7 +76,10 @@ func parseInputs(
 		}
 		before, before2 = in, before
 	}
-	if had != nil && !parseStamps(r, rows[:n], had) {
+	if had != nil && !parseStamps(r, rows[:n], had, refers) {
+		for i := range n {
+			rows[i].bare = true
+		}
 		return rows[:n], nil
 	}
 	if r.Finish() != nil {
@@ -78,10 +89,9 @@ func parseInputs(
 }
 
 // parseStamps reads the stamps of inputs. It returns false if the server lacks those that they refer to.
-func parseStamps(r *bitbuf.Reader, rows []inputRow, had *inputRing) bool {
+func parseStamps(r *bitbuf.Reader, rows []inputRow, had *inputRing, refers bool) bool {
 	var delays wire.Delays
-	if r.ReadBool() && !had.reference(&delays, rows[0].tick) {
-		had.late++ // the client sends stamps that refer to none then
+	if refers && !had.reference(&delays, rows[0].tick, len(rows)) {
 		return false
 	}
 	for i := range rows {

@@ -56,8 +56,8 @@ const (
 	// maxDelay is the limit of delays: no history is that long.
 	maxDelay = 1 << 20
 
-	// referenceLag is how many ticks before a packet's first input its reference ends.
-	referenceLag = 24
+	// referenceLag is how many ticks before a packet's first input its reference ends, beyond the number of inputs.
+	referenceLag = 2
 
 	precisionBits   = 3
 	firstDelayOrder = 8 // of the exp-Golomb code of the first delay,
@@ -73,10 +73,12 @@ func (d *Delays) push(delay int32, precision uint8) {
 	d.precision = precision
 }
 
-// ReferenceTicks returns the ticks whose stamps a packet's first one may be coded against, from one tick
-// up to another: so long ago that it is known, in steady play, whether the server has them.
-func ReferenceTicks(first delta.Tick) (from, end delta.Tick) {
-	return first - referenceLag - recentDelays, first - referenceLag
+// ReferenceTicks returns the ticks whose stamps the first one may be coded against in a packet of the inputs of n ticks,
+// from one tick up to another. The longer a round trip is, the more inputs a packet has. So these are of so long ago, and
+// not longer, that the client knows, in steady play, whether the server has them.
+func ReferenceTicks(first delta.Tick, n int) (from, end delta.Tick) {
+	end = first - delta.Tick(n+referenceLag)
+	return end - recentDelays, end
 }
 
 // Any reports whether there are delays.
