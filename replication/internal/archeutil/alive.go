@@ -44,9 +44,13 @@ func Alive(w *ecs.World, e ecs.Entity) (ok bool) {
 
 // LookUp returns the address of an entity's component, or nil if the entity is not alive or has no
 // such component. It accepts any handle, as Alive does.
-func LookUp(w *ecs.World, e ecs.Entity, id ecs.ID) unsafe.Pointer {
-	if !Alive(w, e) {
+func LookUp(w *ecs.World, e ecs.Entity, id ecs.ID) (p unsafe.Pointer) {
+	if e.IsZero() {
 		return nil
 	}
-	return w.Get(e, id)
+	defer func() { _ = recover() }() // then p is nil
+	if !w.Alive(e) {
+		return nil
+	}
+	return w.GetUnchecked(e, id) // it reads the archetype
 }
