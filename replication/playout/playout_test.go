@@ -167,9 +167,10 @@ func TestTrap1RestThenMove(t *testing.T) {
 		for _, busy := range []bool{true, false} {
 			still := profile{oneWay: 0.075, jitter: 0.004} // with more, the first two packets may change places
 			require.Zero(t, max(0, smear(t, seed+i, still, busy)), "busy: %v", busy)
-			// If the first packets get lost, it may have set out at any time since it is known to have rested.
-			require.LessOrEqual(t, smear(t, seed+i, profileB, busy), 2., "busy: %v", busy)
-			require.LessOrEqual(t, smear(t, seed+i, profileD, busy), 4., "busy: %v", busy)
+			// If the first packets get lost, it may have set out at any time since it is known to have rested. That four
+			// of profile B, or eight of profile D, get lost in a row does not happen.
+			require.LessOrEqual(t, smear(t, seed+i, profileB, busy), 4., "busy: %v", busy)
+			require.LessOrEqual(t, smear(t, seed+i, profileD, busy), 8., "busy: %v", busy)
 		}
 	}
 }
