@@ -99,7 +99,8 @@ func TestSlotsStayBelowTheLimit(t *testing.T) {
 	oneGoroutine(t)
 	const most = 90
 	seed := seedOf(t)
-	g := newConditionPlay(seed, most)
+	// A packet that comes more than 128 packets late, as here now and then, must not look like a damaged one.
+	g := newConditionPlay(seed, most, WithoutChecksum())
 	r := rand.New(rand.NewPCG(seed, 3))
 	bad := netsim.Config{Latency: 3, Jitter: 2, Loss: 0.2, Duplicate: 0.1, Reorder: 0.1, ReorderBy: 5}
 	for n := range uint64(2) {
