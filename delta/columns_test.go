@@ -39,6 +39,8 @@ func newColumnsTest(t testing.TB, s *script, component func(*script) Component) 
 // tick lets rows of some slots change, come and go.
 func (x *columnsTest) tick(s *script, born Tick) {
 	x.now++
+	x.columns.SetShift(Shift(x.now) % shifts)
+	x.packed.SetShift(Shift(x.now) % shifts)
 	for c, h := range x.histories {
 		comp := &x.layout.Components[c]
 		lazy := 1 + s.below(4)

@@ -116,7 +116,9 @@ func TestEntitiesAreThoseOfTheSlowTwin(t *testing.T) {
 			s.replaceOrders(&components[len(components)-1])
 		}
 		x := newEntityTest(t, components...)
-		for range 3 {
+		for n := range 3 {
+			x.slow.shift = Shift(n+len(components)) % shifts
+			x.packed.SetShift(x.slow.shift)
 			ratio := int64(s.below(4)) << 15
 			var rows []slowRow
 			for c := range x.layout.Components {

@@ -43,6 +43,7 @@ func checkDecode(t testing.TB, data []byte, s *script) {
 	c := s.componentWithReferences()
 	s.replaceOrders(&c)
 	x := newRowTest(t, c)
+	x.packed.SetShift(Shift(len(data)) % shifts)
 	base2 := s.row(x.c, nil)
 	base := s.row(x.c, base2)
 	ratio := int64(s.number() % (MaxExtrapolation<<16 + 1))

@@ -45,6 +45,7 @@ type Packed struct {
 	words [2][]uint64 // of bitStrings, by the way to code a row: some rows are coded in both ways
 	spare []Cost      // costs of the way that is not booked
 	steps [][]step    // by component; nil for those that addFields codes
+	shift Shift
 	held  held
 }
 
@@ -215,9 +216,9 @@ func (p *Packed) decodeFields(
 			copy(dst, base)
 			return true
 		}
-		decodeResiduals(r, comp, dst, reference{row: base}, charts)
+		p.decodeResiduals(r, comp, dst, reference{row: base}, charts)
 	case form == symbolUsual || form == symbolWritten && !r.ReadBool():
-		decodeResiduals(r, comp, dst, reference{row: p.row, base: base, base2: base2, quats: p.quats}, charts)
+		p.decodeResiduals(r, comp, dst, reference{row: p.row, base: base, base2: base2, quats: p.quats}, charts)
 	case !r.ReadBool():
 		copy(dst, p.row)
 		return true
@@ -225,7 +226,7 @@ func (p *Packed) decodeFields(
 		copy(dst, base)
 		return true
 	default:
-		decodeResiduals(r, comp, dst, reference{row: base}, true)
+		p.decodeResiduals(r, comp, dst, reference{row: base}, true)
 	}
 	return checked(r, comp, dst)
 }

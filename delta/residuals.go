@@ -21,6 +21,15 @@ type context struct {
 	moving bool
 	same   bool // all residuals so far are zero
 	seen   uint // 0 before the first residual, then 1 and the bits of the largest one so far
+	shift  Shift
+}
+
+// shifted returns what stands for an order in a field.
+func (x *context) shifted(f *Field, k uint) uint {
+	if len(f.Orders) > 0 {
+		return f.order(k)
+	}
+	return replaced(shiftedOrders[x.shift], k)
 }
 
 // order returns the order of the code for the next residual, of a field that moved by a distance of
@@ -80,10 +89,10 @@ func (x *context) aim(fields []Field, i int, row []uint32, ref *reference) (at u
 	f := &fields[i]
 	if f.beside && x.moving {
 		if at, m, together := ref.together(f, &fields[i-1], row); together {
-			return at, f.order(x.order(m))
+			return at, x.shifted(f, x.order(m))
 		}
 	}
-	return f.code(ref.row), f.order(x.order(ref.moved(f)))
+	return f.code(ref.row), x.shifted(f, x.order(ref.moved(f)))
 }
 
 // plainOrder returns the order of the code for the distance by which a Plain field changed.
@@ -151,7 +160,7 @@ func decodeCharts(r *bitbuf.Reader, c *Component, dst, ref []uint32, written boo
 func (p *Packed) encodeResiduals(
 	d bitString, words []uint64, costs []Cost, c *Component, cur []uint32, ref *reference, same bool,
 ) bitString {
-	x := context{moving: ref.base != nil, same: same}
+	x := context{moving: ref.base != nil, same: same, shift: p.shift}
 	quat := 0
 	for i := range c.Fields {
 		f := &c.Fields[i]
@@ -214,8 +223,8 @@ func encodeQuat(
 
 // decodeResiduals reads into dst what encodeResiduals wrote against ref, and what encodeCharts
 // wrote before it, if charts.
-func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference, charts bool) {
-	x := context{moving: ref.base != nil, same: true}
+func (p *Packed) decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference, charts bool) {
+	x := context{moving: ref.base != nil, same: true, shift: p.shift}
 	if c.quats > 0 {
 		x.same = decodeCharts(r, c, dst, ref.row, charts)
 	}

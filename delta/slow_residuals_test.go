@@ -42,6 +42,21 @@ func (x *slowContext) order(m uint) uint {
 	return 1
 }
 
+// order returns the order that stands for another one in a Linear or Wrap field.
+func (p *slowPacked) order(f *Field, k uint) uint {
+	switch {
+	case len(f.Orders) > 0:
+		return slowOrder(f, k)
+	case p.shift == LowerOne:
+		return max(k, 1) - 1
+	case p.shift == LowerTwo:
+		return max(k, 2) - 2
+	case p.shift == RaiseOne:
+		return k + 1
+	}
+	return k
+}
+
 // slowOrder returns the order that replaces another one in a field.
 func slowOrder(f *Field, k uint) uint {
 	for i, order := range f.Orders {
@@ -133,7 +148,7 @@ func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint3
 				order = (&slowContext{moving: true, first: true}).order(m)
 			}
 			v := zigzag(slowDistance(f, f.code(cur), at))
-			k := slowOrder(f, order)
+			k := p.order(f, order)
 			if last && x.same {
 				v--
 			}

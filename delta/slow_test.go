@@ -17,6 +17,7 @@ type slowPacked struct {
 	slowPredictor
 	costs []Cost
 	spent []uint32
+	shift Shift
 }
 
 func newSlowPacked(l *Layout) *slowPacked {

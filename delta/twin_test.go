@@ -16,14 +16,18 @@ type twins struct {
 	fast       *Packed
 	slow       *slowPacked
 	buf1, buf2 []byte
+	checks     int
 }
 
 func newTwins(t testing.TB, l *Layout) *twins {
-	return &twins{t, l, NewPacked(l), newSlowPacked(l), make([]byte, 1024), make([]byte, 1024)}
+	return &twins{t, l, NewPacked(l), newSlowPacked(l), make([]byte, 1024), make([]byte, 1024), 0}
 }
 
-// check compares bits and costs. The Packed has been used before, as in a game.
+// check compares bits and costs, with one shift after the other. The Packed has been used before, as in a game.
 func (x *twins) check(c int, cur, base, base2 []uint32, ratio int64) {
+	x.checks++
+	x.slow.shift = Shift(x.checks) % shifts
+	x.fast.SetShift(x.slow.shift)
 	x.fast.Costs, x.slow.costs = x.fast.Costs[:0], x.slow.costs[:0]
 	v, w := bitbuf.NewWriter(x.buf1), bitbuf.NewWriter(x.buf2)
 	x.fast.EncodeRow(&v, c, cur, base, base2, ratio)

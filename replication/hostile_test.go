@@ -362,8 +362,8 @@ func TestUpdatesOfLargeStatesAreBounded(t *testing.T) {
 	x.requireEqual()
 	base := x.client.recv.Replicas.At(0).Newest
 	packet := x.forgeState(x.client.recv.Window.Newest+1, x.client.recv.NearTick+1, func(w *bitbuf.Writer) {
-		names := delta.NamesAt(delta.Tick(x.client.recv.NearTick + 1))
-		names.Write(w, delta.Baselines{A1: base})
+		front := wire.Front{Baselines: delta.Baselines{A1: base}}
+		front.Write(w, delta.Tick(x.client.recv.NearTick+1))
 		var lists wire.SlotLists
 		lists.Begin(nil, 0)
 		for slot := range n {
@@ -455,8 +455,8 @@ func TestTwoRelationsInOneSetDontPanic(t *testing.T) {
 
 // beginEntries writes what precedes the contents of entries in a state packet.
 func beginEntries(w *bitbuf.Writer, entries ...wire.ListedSlot) {
-	names := delta.NamesAt(1)
-	names.Write(w, delta.Baselines{A1: 0})
+	front := wire.Front{Baselines: delta.Baselines{A1: 0}}
+	front.Write(w, 1)
 	var lists wire.SlotLists
 	lists.Begin(nil, 0)
 	for _, e := range entries {

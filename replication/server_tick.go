@@ -81,9 +81,12 @@ func (s *Server) askPeers() {
 		workers.PrepareHere(&p.out)
 	}
 	s.calls.Leave(was)
+	open := true
 	for _, p := range s.asked { // the functions of the others may have sent something to those that are prepared later
 		p.out.HasMessages = p.speaks()
+		open = open && p.sight.View.Everything()
 	}
+	s.snap.Measure(&s.snap, open)
 }
 
 // sendStates sends the peers what changed, and ends the tick of the slots: also if a send

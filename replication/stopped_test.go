@@ -18,7 +18,7 @@ func (x *fixture) firstName(packet []byte) delta.Baselines {
 	require.NoError(x.t, err)
 	r := bitbuf.NewReader(rest)
 	names := delta.NamesAt(delta.Tick(h.Tick))
-	names.Read(&r, true)
+	wire.ReadFront(&r, &names)
 	var slots wire.SlotReader
 	complete, refers, _ := slots.HasReference(&r)
 	var ref []wire.SlotBlock

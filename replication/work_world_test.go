@@ -426,8 +426,8 @@ func TestBaselinesTooOldToPredictFromAreNotMerged(t *testing.T) {
 	tick := uint32(b.A1) + 40
 	require.Zero(t, delta.Ratio(delta.Tick(tick), b.A1, b.A2))
 	require.NoError(t, x.client.Receive(x.forgeState(x.client.recv.Window.Newest+1, tick, func(w *bitbuf.Writer) {
-		names := delta.NamesAt(delta.Tick(tick))
-		names.Write(w, b)
+		front := wire.Front{Baselines: b}
+		front.Write(w, delta.Tick(tick))
 		var lists wire.SlotLists
 		lists.Begin(nil, 0)
 		lists.AddUpdates(x.slotOf(e)>>6, 1<<(x.slotOf(e)&63))

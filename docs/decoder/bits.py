@@ -16,6 +16,7 @@ class BitReader:
         self.at = 0
         self.end = 8 * len(data) - unused
         self.trace = trace
+        self.shift = 0  # of the orders of residuals: section 4
         self.noted = 0
         if self.end < 0 or self.value >> self.end:
             raise Malformed("unused bits of the last byte are not zero")

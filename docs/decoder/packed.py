@@ -15,6 +15,7 @@ def read_packed(r, tick, client):
     if not r.left:
         return entries
     pairs.read_front(r)
+    r.shift = read_shift(r)
     slots, apart = read_slots(r, pairs.pairs[0].a1, client)
     for slot, kind in slots:
         client.check_slot(slot)
@@ -37,6 +38,13 @@ def read_packed(r, tick, client):
     for e in entries:
         e.apart = apart == 1
     return entries
+
+
+def read_shift(r):
+    """By how much the orders of residuals differ from the usual ones: section 4."""
+    shift = (-1, -2, 1)[r.truncated(3)] if r.bit() else 0
+    r.note("shift", shift)
+    return shift
 
 
 def read_full(r, tick, slot, client, set_before):

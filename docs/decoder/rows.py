@@ -224,6 +224,8 @@ class Residuals:
         k = self.order(m, self.first or together)
         if k < len(field.orders):
             k = field.orders[k]
+        elif not field.orders and field.kind in ("linear", "wrap"):
+            k = max(k + self.r.shift, 0)
         v = self.r.residual(k, width)
         one = last and self.same
         self.first = False

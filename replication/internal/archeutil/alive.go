@@ -44,13 +44,9 @@ func Alive(w *ecs.World, e ecs.Entity) (ok bool) {
 
 // LookUp returns the address of an entity's component, or nil if the entity is not alive or has no
 // such component. It accepts any handle, as Alive does.
-func LookUp(w *ecs.World, e ecs.Entity, id ecs.ID) (p unsafe.Pointer) {
-	if e.IsZero() {
+func LookUp(w *ecs.World, e ecs.Entity, id ecs.ID) unsafe.Pointer {
+	if !Alive(w, e) {
 		return nil
 	}
-	defer func() { _ = recover() }() // then p is nil
-	if !w.Alive(e) {
-		return nil
-	}
-	return w.GetUnchecked(e, id) // it reads the archetype
+	return w.GetUnchecked(e, id)
 }

@@ -175,7 +175,7 @@ func (set *PacketSet) openPacket(s *snapshot.Snapshot) bool {
 }
 
 // closePacket ends the open packet, if there is one.
-func (set *PacketSet) closePacket(now delta.Tick) {
+func (set *PacketSet) closePacket(now delta.Tick, shift delta.Shift) {
 	if !set.open {
 		return
 	}
@@ -183,8 +183,8 @@ func (set *PacketSet) closePacket(now delta.Tick) {
 	k := &set.Packets[len(set.Packets)-1]
 	w := bitbuf.NewWriter(set.buf[set.used:])
 	if set.complete {
-		names := delta.NamesAt(now)
-		names.Write(&w, delta.Baselines{A1: set.Base, A2: set.Second, Two: true})
+		front := wire.Front{Baselines: delta.Baselines{A1: set.Base, A2: set.Second, Two: true}, Shift: shift}
+		front.Write(&w, now)
 		set.lists.Write(&w)
 	}
 	k.Contents = w.Len()

@@ -35,7 +35,7 @@ func (p *Sight) FindSubEntities() {
 		switch c := &p.schema.Conditions[k]; {
 		case c.Kind == schema.OwnerOnly || !v.picked.Has(k):
 			v.Next[b] = 0
-		case v.everything() && !v.crowded:
+		case v.Everything() && !v.crowded:
 			v.Next[b] = s.Alive[b]
 		default:
 			v.Next[b] = 0
@@ -76,8 +76,8 @@ func (p *Sight) setOwned(subEntities, entities bitset.Set) {
 	}
 }
 
-// everything reports whether the criteria match all entities.
-func (i *Criteria) everything() bool {
+// Everything reports whether the criteria match all entities.
+func (i *Criteria) Everything() bool {
 	return i.Filter == nil && i.Grid == nil && len(i.Sets) == 0 && i.Visible == nil
 }
 

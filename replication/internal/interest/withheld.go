@@ -16,7 +16,7 @@ import (
 func (p *Sight) Limit() {
 	v := &p.View
 	v.crowded = v.room > 0 && p.snap.Slots.Len() > v.room
-	v.Limited = v.crowded || !v.everything() || len(p.schema.Conditions) > 0
+	v.Limited = v.crowded || !v.Everything() || len(p.schema.Conditions) > 0
 }
 
 // Withhold removes from view the entities that the client has no room for. Groups are withheld

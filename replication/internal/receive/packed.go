@@ -29,7 +29,9 @@ func (p *packedEntries) begin(body []byte, end int, limit uint32, tick delta.Tic
 		p.slots.Reset()
 		return nil
 	}
-	p.base = p.context.Names.Read(&p.r, true).A1 // the front of the list of baselines
+	front := wire.ReadFront(&p.r, &p.context.Names)
+	p.base = front.A1
+	p.coder.SetShift(front.Shift)
 	var ref []wire.SlotBlock
 	complete, refers, apart := p.slots.HasReference(&p.r)
 	p.apart = apart

@@ -235,8 +235,8 @@ func (k *packetWriter) finish() {
 	}
 	k.open, k.sent = false, nil // else sent would keep a ring alive that the log has replaced
 	w := bitbuf.NewWriter(k.out.buf[k.body:])
-	names := delta.NamesAt(k.snap.Tick)
-	names.Write(&w, k.front)
+	front := wire.Front{Baselines: k.front, Shift: k.snap.Shift}
+	front.Write(&w, k.snap.Tick)
 	k.cache.Slots.Write(&w)
 	w.WriteRun(k.w.Bytes(), k.w.Len())
 	packet := k.out.buf[:k.body+len(w.Bytes())]

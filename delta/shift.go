@@ -1,0 +1,154 @@
+package delta
+
+// This file adapts Packed to how steady the motion in a game is. Where things keep their speed, nearly
+// all distances from predictions are as small as quantising allows; where players, physics or noise
+// change it all the time, they are large. The baselines of a row do not show which of the two it is. So
+// all rows of a tick have the orders of their residuals shifted by the same number, which packets name.
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+// A Shift is what the orders of Linear and Wrap residuals are shifted by, of fields that have no Orders of
+// their own.
+type Shift uint8
+
+// Shifts are in the order of their codes.
+const (
+	NoShift Shift = iota
+	LowerOne
+	LowerTwo
+	RaiseOne
+	shifts
+)
+
+// MaxShiftBits is the most that a Shift takes.
+const MaxShiftBits = 3
+
+// shiftedOrders has what stands for each order. No order is higher.
+var shiftedOrders = func() (all [shifts][]uint8) {
+	const highest = 63
+	for _, s := range [...]struct {
+		shift Shift
+		by    int
+	}{{LowerOne, -1}, {LowerTwo, -2}, {RaiseOne, 1}} {
+		for k := range highest + 1 {
+			all[s.shift] = append(all[s.shift], uint8(max(k+s.by, 0)))
+		}
+	}
+	return all
+}()
+
+// Write appends the shift: 0 for none, or 1 and which of the others in truncated binary.
+func (s Shift) Write(w *bitbuf.Writer) {
+	if w.WriteBool(s != NoShift); s != NoShift {
+		w.WriteTruncated(uint64(s-1), uint64(shifts-1))
+	}
+}
+
+// ReadShift reads a shift.
+func ReadShift(r *bitbuf.Reader) Shift {
+	if !r.ReadBool() {
+		return NoShift
+	}
+	return Shift(1 + r.ReadTruncated(uint64(shifts-1)))
+}
+
+// SetShift sets the shift of the rows to come. It is NoShift at first.
+func (p *Packed) SetShift(s Shift) {
+	if s == p.shift {
+		return
+	}
+	p.shift = s
+	for c, steps := range p.steps {
+		fields := p.layout.Components[c].Fields
+		for i := range steps {
+			if fields[0].Kind != Quat && len(fields[i].Orders) == 0 {
+				steps[i].orders = shiftedOrders[s]
+			}
+		}
+	}
+}
+
+// SetShift is [Packed.SetShift].
+func (c *Columns) SetShift(s Shift) { c.packed.SetShift(s) }
+
+// A ShiftMeter finds the shift that suits a game. The zero value has seen nothing.
+type ShiftMeter struct {
+	bits  [shifts]uint32 // that rows took with each shift; older rows count less
+	shift Shift
+}
+
+const (
+	// In each tick, what was seen before is worth 1/2^shiftMemory less, which is about a second.
+	shiftMemory = 1 << 13
+	// A shift must save 1/2^leastGain of the bits, and leastSaved bits, before it replaces another one.
+	leastGain, leastSaved = 6, 64
+)
+
+// See adds a row of component c with its baselines, if the component consists of Linear and Wrap fields. The
+// Packed is that of the layout. Its shift does not matter.
+func (m *ShiftMeter) See(p *Packed, c int, cur, base, base2 []uint32, ratio int64) {
+	steps := p.movingSteps(c)
+	if steps == nil || ratio == 0 {
+		return
+	}
+	moving, off, changed := extrapolateSteps(steps, cur, base, base2, ratio)
+	if moving == 0 || off == 0 || changed == 0 {
+		return
+	}
+	if steps[0].turning {
+		turnTogether(steps, base, base2)
+		deviate(steps)
+	}
+	seen := uint(0)
+	for i := range steps {
+		st := &steps[i]
+		v, width, k := st.predicted, uint(st.width), movingOrder(uint(st.moved), seen)
+		seen = max(seen, 1+uint(bits.Len32(v)))
+		if len(p.layout.Components[c].Fields[i].Orders) > 0 {
+			continue
+		}
+		for s := range m.bits {
+			_, n := shortResidual(v, min(replaced(shiftedOrders[s], k), width), width)
+			m.bits[s] += uint32(n)
+		}
+	}
+}
+
+// Packet adds what the shift takes itself. It is for rows that fill a packet.
+func (m *ShiftMeter) Packet() {
+	for s := range shifts {
+		m.bits[s] += uint32(s.bits())
+	}
+}
+
+// bits returns the length of the shift's code.
+func (s Shift) bits() uint {
+	if s == NoShift {
+		return 1
+	}
+	_, n := bitbuf.TruncatedCode(uint64(s-1), uint64(shifts-1))
+	return 1 + n
+}
+
+// Next ends a tick, and returns the shift for the next one.
+func (m *ShiftMeter) Next() Shift {
+	best := m.shift
+	for s := range shifts {
+		if m.bits[s] < m.bits[best] {
+			best = s
+		}
+	}
+	if now := m.bits[m.shift]; m.bits[best]+now>>leastGain+leastSaved < now {
+		m.shift = best
+	}
+	if m.bits[m.shift] > shiftMemory {
+		for s := range m.bits {
+			m.bits[s] /= 2
+		}
+	}
+	return m.shift
+}

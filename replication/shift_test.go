@@ -1,0 +1,119 @@
+package replication
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// drifting are entities of a server that keep their speeds, or not.
+type drifting struct {
+	*fixture
+	rng      *rand.Rand
+	position ecs.ID
+	all      []ecs.Entity
+	speeds   [][3]float32
+}
+
+func newDrifting(t testing.TB, n int, opts ...ServerOption) *drifting {
+	x := &drifting{fixture: connectedWire(t, testSchema(), opts...), rng: rand.New(rand.NewPCG(seedOf(t), 1))}
+	x.position = ecs.ComponentID[tPosition](x.world)
+	for range n {
+		x.all = append(x.all, x.spawn(x.position))
+		x.speeds = append(x.speeds, [3]float32{x.rng.Float32(), x.rng.Float32(), x.rng.Float32()})
+	}
+	return x
+}
+
+// tick moves everything. With jerk, speeds change by up to that.
+func (x *drifting) tick(jerk float32) {
+	for i, e := range x.all {
+		p, v := (*tPosition)(x.world.Get(e, x.position)), &x.speeds[i]
+		for j, c := range []*float32{&p.X, &p.Y, &p.Z} {
+			v[j] += jerk * (x.rng.Float32() - 0.5)
+			if *c += v[j]; *c > 90 || *c < -90 {
+				v[j] = -v[j]
+			}
+		}
+	}
+	x.round()
+}
+
+// TestShiftsFollowTheGame: motion that is steady takes fewer bytes than without a shift, and what the client shows is
+// right all the time.
+func TestShiftsFollowTheGame(t *testing.T) {
+	x := newDrifting(t, 100)
+	bytes := func(ticks int, jerk float32) uint64 {
+		before := x.peer.Stats().Bytes
+		for range ticks {
+			x.tick(jerk)
+		}
+		x.requireEqual()
+		return x.peer.Stats().Bytes - before
+	}
+	for n := 0; x.server.snap.Shift != delta.LowerTwo; n++ {
+		require.Less(t, n, 200)
+		bytes(1, 0)
+	}
+	with, without := bytes(10, 0), uint64(0)
+	for range 10 {
+		x.server.snap.Found = delta.NoShift // until the next sample
+		without += bytes(1, 0)
+	}
+	require.Less(t, float64(with), 0.95*float64(without))
+	for n := 0; x.server.snap.Shift != delta.NoShift; n++ {
+		require.Less(t, n, 600)
+		bytes(1, 1)
+	}
+}
+
+// TestShiftsSuitAllPeers: with a peer that does not see everything there is no shift, for what it is sent must not depend on
+// the rest. As soon as it does, there is.
+func TestShiftsSuitAllPeers(t *testing.T) {
+	x := newDrifting(t, 100)
+	for range 300 {
+		x.tick(0)
+	}
+	require.Equal(t, delta.LowerTwo, x.server.snap.Shift)
+	limited := x.server.Connect(func([]byte) error { return nil })
+	limited.SetInterest(Interest{Visible: func(ecs.Entity) bool { return true }})
+	x.tick(0)
+	require.Equal(t, delta.LowerTwo, x.server.snap.Shift, "it is not connected yet")
+	x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return true }})
+	x.tick(0)
+	require.Equal(t, delta.NoShift, x.server.snap.Shift)
+	x.peer.SetInterest(Interest{})
+	x.tick(0)
+	require.Equal(t, delta.LowerTwo, x.server.snap.Shift)
+	x.requireEqual()
+}
+
+// TestShiftsDoNotDependOnPeers, nor on workers: the same world has the same shifts without any.
+func TestShiftsDoNotDependOnPeers(t *testing.T) {
+	seed := seedOf(t)
+	var worlds []*drifting
+	for _, workers := range []int{1, 3} {
+		x := newDrifting(t, 70, WithWorkers(workers))
+		x.rng = rand.New(rand.NewPCG(seed, 2))
+		for i := range x.speeds {
+			x.speeds[i] = [3]float32{x.rng.Float32(), x.rng.Float32(), x.rng.Float32()}
+		}
+		worlds = append(worlds, x)
+	}
+	for range 4 {
+		other := worlds[1].server.Connect(func([]byte) error { return nil })
+		other.SetSendInterval(2)
+	}
+	shifts := map[delta.Shift]bool{}
+	for n := range 600 {
+		for _, x := range worlds {
+			x.tick(float32(n/200) * 0.02)
+		}
+		require.Equal(t, worlds[0].server.snap.Shift, worlds[1].server.snap.Shift)
+		shifts[worlds[0].server.snap.Shift] = true
+	}
+	require.Greater(t, len(shifts), 1)
+}
