@@ -14,6 +14,9 @@ type clientInputs struct {
 	first  delta.Tick // the first one that is not acknowledged
 	newest delta.Tick
 	any    bool        // newest is valid
+	given  bool        // newest is, or was, valid in this session
+	again  delta.Tick  // the newest tick before a step back: up to there, the server may have the inputs of before
+	back   bool        // again is valid
 	report inputReport // the newest one
 	list   []inputRow  // scratch memory of unacknowledged
 }
@@ -27,40 +30,53 @@ type inputReport struct {
 
 // Set reports whether a tick, or one shortly after it, has an input.
 func (c *clientInputs) Set(tick delta.Tick) bool {
-	return c.any && c.newest-tick < inputRingTicks
+	return c.any && c.newest-tick < newStartTicks
 }
 
 // Add makes tick the newest one and returns the row for its input. shown is the play-out time that the
 // client shows now.
 func (c *clientInputs) Add(tick delta.Tick, shown wire.Stamp) []uint32 {
-	if !c.any || tick-c.newest >= delta.Tick(len(c.ring)) { // start again
-		c.first, c.newest, c.any = tick, tick-1, true
-		for i := range c.ring {
-			c.ring[i].known = false
-		}
+	if !c.any || tick-c.newest >= newStartTicks {
+		c.start(tick)
 	}
 	for c.newest != tick {
 		c.newest++
 		in := c.at(c.newest)
 		in.tick, in.present, in.known, in.bare, in.stamp = c.newest, c.newest == tick, false, false, wire.Stamp{}
 	}
+	if c.back && int32(c.newest-c.again) >= inputRingTicks {
+		c.back = false // the ring has none of them any more
+	}
 	in := c.at(tick)
 	in.stamp = shown
 	return in.row
 }
 
+// start starts again with a tick. The ring may have inputs of another session, and those of before a step back.
+func (c *clientInputs) start(tick delta.Tick) {
+	if !c.back || c.newest.After(c.again) {
+		c.again = c.newest
+	}
+	c.back = c.given && c.again-tick < stepBackTicks
+	c.first, c.newest, c.any, c.given = tick, tick-1, true, true
+	for i := range c.ring {
+		c.ring[i] = inputRow{tick: delta.Tick(i + 1), row: c.ring[i].row} // of no tick that has this place
+	}
+}
+
 // reported notes which inputs the server has, or knows not to be given, with their stamps: those of n ticks
-// after a report's, and those up to there since the report before if the server has lacked nothing since.
+// after a report's, and those up to there since the report before if the server has lacked nothing since. Not those
+// that were given twice: of these it has the first.
 func (c *clientInputs) reported(r inputReport, n uint32) {
 	from, last := r.tick, &c.report
 	if !last.judged || r.tick.After(last.tick) {
-		if last.judged && r.judged && last.late == r.late && r.tick-last.tick <= inputRingTicks {
+		if last.judged && r.judged && last.late == r.late && r.tick-last.tick <= newStartTicks {
 			from = last.tick
 		}
 		*last = r
 	}
 	for tick := from + 1; c.any && !tick.After(r.tick+delta.Tick(n)); tick++ {
-		if in := c.at(tick); in.tick == tick {
+		if in := c.at(tick); in.tick == tick && !(c.back && !tick.After(c.again)) {
 			in.known = true
 		}
 	}
@@ -73,7 +89,7 @@ func (c *clientInputs) at(tick delta.Tick) *inputRow { return &c.ring[tick%delta
 func (c *clientInputs) acknowledge(tick delta.Tick) {
 	if c.any && !tick.Before(c.first) {
 		c.first = tick + 1
-		c.any = int32(c.first-c.newest) <= inputRingTicks // false if there was no input for long
+		c.any = int32(c.first-c.newest) <= newStartTicks // false if there was no input for long
 	}
 }
 

@@ -76,6 +76,9 @@ func parseInputs(
 		}
 		before, before2 = in, before
 	}
+	if r.Err() != nil {
+		return nil, wire.ErrMalformed
+	}
 	if had != nil && !parseStamps(r, rows[:n], had, refers) {
 		for i := range n {
 			rows[i].bare = true
