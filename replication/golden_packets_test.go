@@ -104,7 +104,7 @@ func playGolden(t *testing.T, coding replication.Coding) string {
 	s.writeHead(strings.ToLower(coding.String()))
 	for n := range goldenEnd {
 		s.game.step(n)
-		seam.OfServer(s.server).Snap.Found = delta.Shift(n / 3 % 4) // of most packets; the game is too small to find one
+		seam.OfServer(s.server).Snap.Steady.Found = delta.Shift(n / 3 % 4) // of most packets; the game is too small to find one
 		s.server.Replicate()
 		s.record()
 		s.arrive(n)

@@ -93,7 +93,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	s.snap.Slots.Recent.Now = s.snap.Tick
 	s.snap.Capture.Init(world, types, o.Marker)
 	s.snap.Resources.Init(&s.snap)
-	s.snap.Steadiness.Init(types.Layout, &s.opts)
+	s.snap.Steady.Init(types.Layout, &s.opts)
 	s.sender.workers.Init(&s.snap, o.Workers)
 	s.messages.Messenger.Init(types, &s.snap, o.MTU, true, 0)
 	s.handlers, s.messages.Waits = make([]func(*Peer), len(types.Messages)), types.Waits()

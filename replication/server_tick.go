@@ -86,7 +86,7 @@ func (s *Server) askPeers() {
 		p.out.HasMessages = p.speaks()
 		open = open && p.sight.View.Everything()
 	}
-	s.snap.Measure(&s.snap, open)
+	s.snap.Steady.Measure(&s.snap, open)
 }
 
 // sendStates sends the peers what changed, and ends the tick of the slots: also if a send

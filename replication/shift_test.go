@@ -54,17 +54,17 @@ func TestShiftsFollowTheGame(t *testing.T) {
 		x.requireEqual()
 		return x.peer.Stats().Bytes - before
 	}
-	for n := 0; x.server.snap.Shift != delta.LowerTwo; n++ {
+	for n := 0; x.server.snap.Steady.Shift != delta.LowerTwo; n++ {
 		require.Less(t, n, 200)
 		bytes(1, 0)
 	}
 	with, without := bytes(10, 0), uint64(0)
 	for range 10 {
-		x.server.snap.Found = delta.NoShift // until the next sample
+		x.server.snap.Steady.Found = delta.NoShift // until the next sample
 		without += bytes(1, 0)
 	}
 	require.Less(t, float64(with), 0.95*float64(without))
-	for n := 0; x.server.snap.Shift != delta.NoShift; n++ {
+	for n := 0; x.server.snap.Steady.Shift != delta.NoShift; n++ {
 		require.Less(t, n, 600)
 		bytes(1, 1)
 	}
@@ -77,17 +77,17 @@ func TestShiftsSuitAllPeers(t *testing.T) {
 	for range 300 {
 		x.tick(0)
 	}
-	require.Equal(t, delta.LowerTwo, x.server.snap.Shift)
+	require.Equal(t, delta.LowerTwo, x.server.snap.Steady.Shift)
 	limited := x.server.Connect(func([]byte) error { return nil })
 	limited.SetInterest(Interest{Visible: func(ecs.Entity) bool { return true }})
 	x.tick(0)
-	require.Equal(t, delta.LowerTwo, x.server.snap.Shift, "it is not connected yet")
+	require.Equal(t, delta.LowerTwo, x.server.snap.Steady.Shift, "it is not connected yet")
 	x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return true }})
 	x.tick(0)
-	require.Equal(t, delta.NoShift, x.server.snap.Shift)
+	require.Equal(t, delta.NoShift, x.server.snap.Steady.Shift)
 	x.peer.SetInterest(Interest{})
 	x.tick(0)
-	require.Equal(t, delta.LowerTwo, x.server.snap.Shift)
+	require.Equal(t, delta.LowerTwo, x.server.snap.Steady.Shift)
 	x.requireEqual()
 }
 
@@ -112,8 +112,8 @@ func TestShiftsDoNotDependOnPeers(t *testing.T) {
 		for _, x := range worlds {
 			x.tick(float32(n/200) * 0.02)
 		}
-		require.Equal(t, worlds[0].server.snap.Shift, worlds[1].server.snap.Shift)
-		shifts[worlds[0].server.snap.Shift] = true
+		require.Equal(t, worlds[0].server.snap.Steady.Shift, worlds[1].server.snap.Steady.Shift)
+		shifts[worlds[0].server.snap.Steady.Shift] = true
 	}
 	require.Greater(t, len(shifts), 1)
 }

@@ -102,7 +102,7 @@ func (c *Cache) Init(s *snapshot.Snapshot) {
 func (c *Cache) Begin(now delta.Tick) {
 	c.tick = now
 	c.changed = c.changed[:0]
-	c.packed.SetShift(c.Snap.Shift)
+	c.packed.SetShift(c.Snap.Steady.Shift)
 	c.clear()
 	for n := c.Snap.Slots.Len(); len(c.heads) < n; {
 		c.heads = append(c.heads, slotEntries{})

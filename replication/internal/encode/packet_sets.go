@@ -44,7 +44,7 @@ func (c *PacketSets) Begin(now delta.Tick) {
 	c.tick = now
 	c.most = max(c.most, len(c.List))
 	c.List = c.List[:0]
-	c.columns.SetShift(c.snap.Shift)
+	c.columns.SetShift(c.snap.Steady.Shift)
 	if c.tick%ackstate.ResizeTicks == 0 {
 		if keep := 2 * c.most; keep < cap(c.List) {
 			clear(c.List[keep:cap(c.List)])
@@ -120,7 +120,7 @@ func (c *PacketSets) Fill() {
 	}
 	for i := range c.List {
 		set := &c.List[i]
-		set.closePacket(c.tick, c.snap.Shift)
+		set.closePacket(c.tick, c.snap.Steady.Shift)
 		set.findLacking(s)
 	}
 }
@@ -200,7 +200,7 @@ func (c *PacketSets) addBlock(set *PacketSet, b int, changed uint64) {
 		return
 	}
 	if set.open {
-		set.closePacket(c.tick, c.snap.Shift)
+		set.closePacket(c.tick, c.snap.Steady.Shift)
 		c.tryBlock(set, b, changed) // if it still does not fit, it is larger than a packet
 	}
 }

@@ -50,8 +50,8 @@ const (
 	// keepAliveTicks is the number of ticks after which a quiet client sends a packet, to measure the
 	// round trip.
 	keepAliveTicks = 8
-	// inputRingTicks is the number of inputs that a client keeps. The stamps that 31 inputs refer to begin 71 ticks before
-	// the last of them. It divides the number of ticks, so that places go on where ticks wrap.
+	// inputRingTicks is the number of inputs that a client keeps. The stamps that 31 inputs refer to begin 71 ticks
+	// before the last of them. It divides the number of ticks, so that places go on where ticks wrap.
 	inputRingTicks = 128
 	// newStartTicks is the step to another tick, forward or back, with which inputs start again.
 	newStartTicks = 64

@@ -158,9 +158,9 @@ func (r *inputRing) gathered(now delta.Tick) (n uint32) {
 // reportedInputs is the number of ticks that a report considers.
 const reportedInputs = 16
 
-// worst returns the smallest margin of the latest inputs, in ticks, and the tick of that input. A late
-// input has a margin below 0. ok is false if the client is not giving inputs, or will not be in the next tick if nothing
-// comes: so if it is true in two ticks and late the same, nothing was lacking between them.
+// worst returns the smallest margin of the latest inputs, in ticks, and the tick of that input. A late input has a
+// margin below 0. ok is false if the client is not giving inputs, or will not be in the next tick if nothing comes: so
+// if it is true in two ticks and late the same, nothing was lacking between them.
 func (r *inputRing) worst(now delta.Tick) (margin int32, tick delta.Tick, ok bool) {
 	if !r.any || int32(r.newest-now) <= 1-InputsBehind {
 		return 0, 0, false

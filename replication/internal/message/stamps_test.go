@@ -22,7 +22,7 @@ type stampedInputs struct {
 	now    delta.Tick
 	loss   float64
 	delay  int
-	lead   int  // of inputs, in ticks
+	ahead  int  // of inputs, in ticks
 	pause  bool // there are no inputs
 	deaf   bool // there are no reports
 	up     []inputPacket
@@ -46,7 +46,7 @@ type reportPacket struct {
 
 func newStampedInputs(t testing.TB, rng *rand.Rand, first delta.Tick) *stampedInputs {
 	x := &stampedInputs{t: t, rng: rng, now: first, loss: rng.Float64() * 0.5, delay: 1 + rng.IntN(10)}
-	x.lead = x.delay
+	x.ahead = x.delay
 	x.client.ring = makeInputRows(inputRingTicks, 1)
 	return x
 }
@@ -58,7 +58,7 @@ func (x *stampedInputs) arrival() (at delta.Tick, lost bool) {
 // tick plays a tick of both ends. Most ticks have an input, and most inputs have a stamp.
 func (x *stampedInputs) tick() {
 	x.now++
-	if tick := x.now + delta.Tick(x.lead); !x.pause && x.rng.IntN(20) > 0 && !x.client.Set(tick) {
+	if tick := x.now + delta.Tick(x.ahead); !x.pause && x.rng.IntN(20) > 0 && !x.client.Set(tick) {
 		shown := wire.Stamp{Tick: x.now - 5, Part: uint8(x.rng.IntN(64)), Precision: 6, Valid: x.rng.IntN(200) > 0}
 		x.client.Add(tick, shown)
 	}
@@ -194,11 +194,11 @@ func TestStampsAfterAStepBack(t *testing.T) {
 		x := newStampedInputs(t, rng, delta.Tick(rng.Uint32()))
 		x.loss = 0
 		for range 4 {
-			x.lead = 80 + rng.IntN(16)
+			x.ahead = 80 + rng.IntN(16)
 			for range 100 {
 				x.tick()
 			}
-			x.lead = x.delay
+			x.ahead = x.delay
 			for range 100 {
 				x.tick() // receive compares what both ends refer to
 			}
@@ -217,22 +217,22 @@ func TestStampsAfterAStepBack(t *testing.T) {
 // tick of that.
 func TestStampsAfterAPause(t *testing.T) {
 	for pause := 1; pause < 60; pause++ {
-		for heard := range pause { // ticks of the pause in which reports come
-			x := newStampedInputs(t, rand.New(rand.NewPCG(uint64(pause), uint64(heard))), ^delta.Tick(60))
-			x.loss, x.delay, x.lead = 0, 1, 3
+		for got := range pause { // ticks of the pause in which reports come
+			x := newStampedInputs(t, rand.New(rand.NewPCG(uint64(pause), uint64(got))), ^delta.Tick(60))
+			x.loss, x.delay, x.ahead = 0, 1, 3
 			for range 40 {
 				x.tick()
 			}
 			x.pause = true
 			for i := range pause {
 				x.tick()
-				x.deaf = i >= heard
+				x.deaf = i >= got
 			}
 			x.pause, x.deaf = false, false
 			for range 40 {
 				x.tick()
 			}
-			require.Zero(t, x.unread, "pause of %d ticks, reports in %d of them", pause, heard)
+			require.Zero(t, x.unread, "pause of %d ticks, reports in %d of them", pause, got)
 		}
 	}
 }

@@ -235,7 +235,7 @@ func (k *packetWriter) finish() {
 	}
 	k.open, k.sent = false, nil // else sent would keep a ring alive that the log has replaced
 	w := bitbuf.NewWriter(k.out.buf[k.body:])
-	front := wire.Front{Baselines: k.front, Shift: k.snap.Shift}
+	front := wire.Front{Baselines: k.front, Shift: k.snap.Steady.Shift}
 	front.Write(&w, k.snap.Tick)
 	k.cache.Slots.Write(&w)
 	w.WriteRun(k.w.Bytes(), k.w.Len())

@@ -73,9 +73,9 @@ func (d *Delays) push(delay int32, precision uint8) {
 	d.precision = precision
 }
 
-// ReferenceTicks returns the ticks whose stamps the first one may be coded against in a packet of the inputs of n ticks,
-// from one tick up to another. The longer a round trip is, the more inputs a packet has. So these are of so long ago, and
-// not longer, that the client knows, in steady play, whether the server has them.
+// ReferenceTicks returns the ticks whose stamps the first one may be coded against in a packet of the inputs of n
+// ticks, from one tick up to another. The longer a round trip is, the more inputs a packet has. So these are of so
+// long ago, and not longer, that the client knows, in steady play, whether the server has them.
 func ReferenceTicks(first delta.Tick, n int) (from, end delta.Tick) {
 	end = first - delta.Tick(n+referenceLag)
 	return end - recentDelays, end
