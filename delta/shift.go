@@ -82,7 +82,7 @@ type ShiftMeter struct {
 }
 
 const (
-	// In each tick, what was seen before is worth 1/2^shiftMemory less, which is about a second.
+	// Once what was seen has this many bits, it counts half: what a few hundred rows took is remembered.
 	shiftMemory = 1 << 13
 	// A shift must save 1/2^leastGain of the bits, and leastSaved bits, before it replaces another one.
 	leastGain, leastSaved = 6, 64
@@ -134,7 +134,7 @@ func (s Shift) bits() uint {
 	return 1 + n
 }
 
-// Next ends a tick, and returns the shift for the next one.
+// Next ends a sample, and returns the shift for the ticks up to the next one.
 func (m *ShiftMeter) Next() Shift {
 	best := m.shift
 	for s := range shifts {
