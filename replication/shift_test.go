@@ -117,3 +117,28 @@ func TestShiftsDoNotDependOnPeers(t *testing.T) {
 	}
 	require.Greater(t, len(shifts), 1)
 }
+
+// tHiddenPlace is seen by owners only.
+type tHiddenPlace struct {
+	X, Y float32 `repl:"range=-1000:1000,step=0.01"`
+}
+
+// TestShiftsAreNotFoundInWhatOwnersSee: what moves under a condition shows in no packet of other peers.
+func TestShiftsAreNotFoundInWhatOwnersSee(t *testing.T) {
+	schema := testSchema()
+	Register[tHiddenPlace](schema, OwnerOnly())
+	x := connectedWire(t, schema)
+	hidden := ecs.ComponentID[tHiddenPlace](x.world)
+	var all []ecs.Entity
+	for range 60 {
+		all = append(all, x.spawn(ecs.ComponentID[tPosition](x.world), hidden))
+	}
+	for range 200 {
+		for i, e := range all {
+			p := (*tHiddenPlace)(x.world.Get(e, hidden))
+			p.X, p.Y = p.X+0.3137+float32(i)/97, p.Y-0.1771-float32(i)/193
+		}
+		x.round()
+	}
+	require.Equal(t, delta.NoShift, x.server.snap.Steady.Found)
+}
