@@ -13,7 +13,7 @@ import (
 var ErrCode = errors.New("delta: a code outside its field's range")
 
 // Packed codes rows in static codes: the bits of a row depend only on the row, its
-// baselines and the layout, so they can be copied into many packets. It holds only
+// baselines, the layout and the shift (see shift.go), so they can be copied into many packets. It holds only
 // scratch memory; use one per goroutine.
 //
 // A row without a baseline is its codes at fixed width, except for References and Bytes,

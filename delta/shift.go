@@ -24,9 +24,6 @@ const (
 	shifts
 )
 
-// MaxShiftBits is the most that a Shift takes.
-const MaxShiftBits = 3
-
 // shiftedOrders has what stands for each order. No order is higher.
 var shiftedOrders = func() (all [shifts][]uint8) {
 	const highest = 63
@@ -46,6 +43,15 @@ func (s Shift) Write(w *bitbuf.Writer) {
 	if w.WriteBool(s != NoShift); s != NoShift {
 		w.WriteTruncated(uint64(s-1), uint64(shifts-1))
 	}
+}
+
+// bits returns the length of the shift's code.
+func (s Shift) bits() uint {
+	if s == NoShift {
+		return 1
+	}
+	_, n := bitbuf.TruncatedCode(uint64(s-1), uint64(shifts-1))
+	return 1 + n
 }
 
 // ReadShift reads a shift.
@@ -123,15 +129,6 @@ func (m *ShiftMeter) Packet() {
 	for s := range shifts {
 		m.bits[s] += uint32(s.bits())
 	}
-}
-
-// bits returns the length of the shift's code.
-func (s Shift) bits() uint {
-	if s == NoShift {
-		return 1
-	}
-	_, n := bitbuf.TruncatedCode(uint64(s-1), uint64(shifts-1))
-	return 1 + n
 }
 
 // Next ends a sample, and returns the shift for the ticks up to the next one.

@@ -13,7 +13,8 @@ func TestShiftsComeBack(t *testing.T) {
 	for s := range shifts {
 		w := bitbuf.NewWriter(make([]byte, 8))
 		s.Write(&w)
-		require.LessOrEqual(t, w.Len(), MaxShiftBits)
+		require.LessOrEqual(t, w.Len(), 3)
+		require.EqualValues(t, s.bits(), w.Len())
 		require.Equal(t, s == NoShift, w.Len() == 1)
 		r := bitbuf.NewReader(w.Bytes())
 		require.Equal(t, s, ReadShift(&r))

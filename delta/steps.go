@@ -18,7 +18,7 @@ type step struct {
 	halfCircle int64  // half of the circle of codes that wrap; for others, too large to matter
 	halfRange  uint32 // half of the range of residuals
 	width      uint8
-	orders     []uint8 // see Field.Orders
+	orders     []uint8 // see Field.Orders and Packed.SetShift
 	beside     bool    // it may turn together with the step before it, see turning.go
 	turning    bool    // of the first step of a row: this holds for some
 

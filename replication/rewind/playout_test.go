@@ -80,19 +80,12 @@ func TestViewsMatchPlayout(t *testing.T) {
 		Keep[Bag](g.history)
 		Cut[Jumps](g.history)
 		Cut[Swaps](g.history, "N")
-		play := playout.New(g.client)
+		play := g.playOut()
 		playout.Interpolate[Position](play, playout.Snap(2))
 		playout.Interpolate[Torso](play, playout.Linear("Heat"), playout.Step("Tilt"))
 		playout.Interpolate[Bag](play)
 		playout.Cut[Jumps](play)
 		playout.Cut[Swaps](play, "N")
-		g.frame = func() {
-			dt := time.Duration((g.now - g.last) * float64(time.Second))
-			g.last = g.now
-			g.client.Advance(dt)
-			require.NoError(t, g.client.Apply())
-			play.Advance(dt)
-		}
 		ids := struct{ body, jumps, bag, swaps ecs.ID }{
 			ecs.ComponentID[Torso](g.world), ecs.ComponentID[Jumps](g.world), ecs.ComponentID[Bag](g.world), ecs.ComponentID[Swaps](g.world),
 		}
@@ -213,4 +206,17 @@ func TestViewsMatchPlayout(t *testing.T) {
 			require.Less(t, percent(c.early, c.all), 10., what)
 		}
 	}
+}
+
+// playOut gives the client a play-out, which every frame advances.
+func (g *game) playOut() *playout.Playout {
+	play := playout.New(g.client)
+	g.frame = func() {
+		dt := time.Duration((g.now - g.last) * float64(time.Second))
+		g.last = g.now
+		g.client.Advance(dt)
+		require.NoError(g.t, g.client.Apply())
+		play.Advance(dt)
+	}
+	return play
 }

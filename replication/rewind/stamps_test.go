@@ -3,7 +3,6 @@ package rewind
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,7 +14,6 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
-	"github.com/arche-replicate/arche-replicate/replication/playout"
 )
 
 // A stampMeter measures what stamps take in packets of inputs.
@@ -86,14 +84,7 @@ func (m *stampMeter) measure(packet []byte) {
 func stampBits(t testing.TB, rate, loss float64) float64 {
 	g := newGame(t, 7, rate, loss)
 	g.playing, g.exact = false, false
-	play := playout.New(g.client)
-	g.frame = func() {
-		dt := time.Duration((g.now - g.last) * float64(time.Second))
-		g.last = g.now
-		g.client.Advance(dt)
-		require.NoError(t, g.client.Apply())
-		play.Advance(dt)
-	}
+	g.playOut()
 	m := stampMeter{t: t, schema: g.inside.Schema, packed: delta.NewPacked(g.inside.Schema.MessageLayout)}
 	m.given = map[delta.Tick]wire.Stamp{}
 	g.input = func(tick uint32) {

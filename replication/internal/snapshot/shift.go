@@ -44,10 +44,12 @@ func (m *Steadiness) Measure(s *Snapshot, open bool) {
 
 // sample shows the meter some of what changed. Where conditions are, not all peers see what changed in sub-entities.
 func (m *Steadiness) sample(s *Snapshot, random uint64) {
+	changes := 0
 	m.blocks = m.blocks[:0]
 	for _, b := range s.Slots.Busy {
 		if !s.Slots.HoldsSubEntities(int(b)) {
 			m.blocks = append(m.blocks, int(b))
+			changes += bits.OnesCount64(s.Slots.Changed[b])
 		}
 	}
 	n := min(len(m.blocks), sampleBlocks)
@@ -61,12 +63,13 @@ func (m *Steadiness) sample(s *Snapshot, random uint64) {
 			left--
 		}
 	}
-	if s.Slots.Changes <= sampleSlots {
+	if n == 0 {
+		return
+	}
+	if changes <= sampleSlots {
 		m.meter.Packet()
 	}
-	if n > 0 {
-		m.Found = m.meter.Next()
-	}
+	m.Found = m.meter.Next()
 }
 
 // see shows the meter what changed in a slot.
