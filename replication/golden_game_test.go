@@ -107,6 +107,22 @@ func (g *goldenGame) step(n int) {
 	g.match().Clock += 0.5
 }
 
+// dance is a game of 24 sparks, most of which move in one tick of twelve. When a packet is found lost, these
+// have not moved since, and don't move now.
+func (g *goldenGame) dance(n int) {
+	if n == 0 {
+		ecs.AddResource(g.world, &goldenMatch{Round: 1})
+		for range 24 {
+			g.spark()
+		}
+	}
+	for i, e := range g.sparks {
+		if i < 5 || (n+i)%12 == 0 {
+			get[goldenTransform](g, e).X += float32(i) / 4
+		}
+	}
+}
+
 func (g *goldenGame) match() *goldenMatch { return ecs.GetResource[goldenMatch](g.world) }
 
 // structure spawns, changes and removes entities, components and resources.

@@ -23,6 +23,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 )
@@ -32,11 +33,10 @@ import (
 // which is right only after a change of the wire format; then "python3 docs/decoder/check.py
 // annotate" writes the bits of some packets beside them.
 func TestGoldenPackets(t *testing.T) {
-	for _, coding := range []replication.Coding{replication.Packed, replication.Compact} {
-		name := strings.ToLower(coding.String())
-		t.Run(name, func(t *testing.T) {
-			file := filepath.Join(docsRoot, "docs", "vectors", name+".txt")
-			got := playGolden(t, coding)
+	for _, v := range goldenVariants {
+		t.Run(v.file, func(t *testing.T) {
+			file := filepath.Join(docsRoot, "docs", "vectors", v.file+".txt")
+			got := playGolden(t, v)
 			if os.Getenv("GOLDEN") == "update" {
 				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 			}
@@ -45,6 +45,22 @@ func TestGoldenPackets(t *testing.T) {
 			require.Equal(t, withoutAnnotations(string(data)), got)
 		})
 	}
+}
+
+// A goldenVariant is a game to play.
+type goldenVariant struct {
+	file       string
+	coding     replication.Coding
+	step       func(g *goldenGame, n int)
+	ticks      int
+	shown      int // slots in the end
+	leastApart int // changes in a tick with which what was lost is sent in packets apart
+}
+
+var goldenVariants = []goldenVariant{
+	{"packed", replication.Packed, (*goldenGame).step, goldenEnd, 39, config.LeastApart},
+	{"compact", replication.Compact, (*goldenGame).step, goldenEnd, 39, config.LeastApart},
+	{"apart", replication.Packed, (*goldenGame).dance, 50, 25, 4},
 }
 
 // withoutAnnotations removes the annotations that the decoder in docs/decoder wrote into a golden
@@ -91,19 +107,20 @@ const (
 	goldenSequence = 1<<16 - 9
 )
 
-func playGolden(t *testing.T, coding replication.Coding) string {
+func playGolden(t *testing.T, v goldenVariant) string {
 	world := ecs.NewWorld()
 	s := &goldenSession{
 		t: t, schema: goldenSchema(), mirror: ecs.NewWorld(), game: &goldenGame{world: &world},
 		truth: map[string][]goldenLine{}, ids: map[uint64]string{}, shown: map[uint32]string{},
 	}
 	s.server = replication.NewServer(&world, s.schema, replication.WithSeed(1), replication.WithMTU(200),
-		replication.WithWindow(goldenWindow), replicationtest.FirstTick(goldenTick), replicationtest.FirstSequence(goldenSequence))
-	s.peer = s.server.Connect(s.sendDown, replication.WithCoding(coding))
+		replication.WithWindow(goldenWindow), replicationtest.FirstTick(goldenTick), replicationtest.FirstSequence(goldenSequence),
+		config.ServerFunc(func(o *config.ServerOptions) { o.LeastApart = v.leastApart }))
+	s.peer = s.server.Connect(s.sendDown, replication.WithCoding(v.coding))
 	s.client = replication.NewClient(&s.mirror, s.schema, s.sendUp, replication.WithSeed(goldenNonce))
-	s.writeHead(strings.ToLower(coding.String()))
-	for n := range goldenEnd {
-		s.game.step(n)
+	s.writeHead(strings.ToLower(v.coding.String()))
+	for n := range v.ticks {
+		v.step(s.game, n)
 		seam.OfServer(s.server).Snap.Steady.Found = delta.Shift(n / 3 % 4) // of most packets; the game is too small to find one
 		s.server.Replicate()
 		s.record()
@@ -112,8 +129,8 @@ func playGolden(t *testing.T, coding replication.Coding) string {
 		s.answer(n)
 	}
 	require.True(t, s.client.Complete())
-	require.Equal(t, coding, s.client.Coding())
-	require.Len(t, s.shown, 39, "what is there in the end")
+	require.Equal(t, v.coding, s.client.Coding())
+	require.Len(t, s.shown, v.shown, "what is there in the end")
 	return s.out.String()
 }
 
