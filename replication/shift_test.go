@@ -142,3 +142,43 @@ func TestShiftsAreNotFoundInWhatOwnersSee(t *testing.T) {
 	}
 	require.Equal(t, delta.NoShift, x.server.snap.Steady.Found)
 }
+
+// TestShiftsDoNotDependOnWhatOwnersSee: nor does it count how much moves under a condition.
+func TestShiftsDoNotDependOnWhatOwnersSee(t *testing.T) {
+	seed := seedOf(t)
+	play := func(hide bool) (shifts []delta.Shift) {
+		schema := testSchema()
+		Register[tHiddenPlace](schema, OwnerOnly())
+		x := connectedWire(t, schema)
+		rng := rand.New(rand.NewPCG(seed, 3))
+		position, hidden := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHiddenPlace](x.world)
+		var all, rest []ecs.Entity
+		var speeds []float32
+		for range 8 {
+			all, speeds = append(all, x.spawn(position)), append(speeds, rng.Float32())
+		}
+		for range 60 {
+			rest = append(rest, x.spawn(position, hidden))
+		}
+		for range 600 {
+			for i, e := range all {
+				speeds[i] += 0.04 * (rng.Float32() - 0.5)
+				p := (*tPosition)(x.world.Get(e, position))
+				if p.X += speeds[i]; p.X > 90 || p.X < -90 {
+					speeds[i] = -speeds[i]
+				}
+			}
+			for i, e := range rest {
+				if hide {
+					(*tHiddenPlace)(x.world.Get(e, hidden)).X += float32(i) / 7
+				}
+			}
+			x.round()
+			shifts = append(shifts, x.server.snap.Steady.Found)
+		}
+		return shifts
+	}
+	without := play(false)
+	require.Equal(t, without, play(true))
+	require.Contains(t, without, delta.LowerOne)
+}
