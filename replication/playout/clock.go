@@ -195,7 +195,8 @@ func (p *path) add(offset, rate float64) (shift float64) {
 	return 0
 }
 
-// shift compares the recent offsets with the least one before.
+// shift compares the recent offsets with the least one before. On a longer path every packet is late. On a shorter one
+// two of three are early; jitter may make up for it in the others, but not in the first, with which the path began.
 func (p *path) shift(before, rate float64) float64 {
 	edge := 0.01*rate + 1.5*p.spread
 	for _, test := range [2]struct {
@@ -205,12 +206,17 @@ func (p *path) shift(before, rate float64) float64 {
 		if p.n < confirming+test.n {
 			continue
 		}
-		low, high := math.Inf(1), math.Inf(-1)
+		low, late, early, first := math.Inf(1), 0, 0, false
 		for i := range test.n {
 			offset := p.recent[(p.n-1-i)%confirming]
-			low, high = min(low, offset), max(high, offset)
+			low, first = min(low, offset), offset < before-test.edge/2
+			if first {
+				early++
+			} else if offset > before+test.edge {
+				late++
+			}
 		}
-		if low > before+test.edge || high < before-test.edge/2 {
+		if late == test.n || first && 3*early >= 2*test.n {
 			p.confirmed = test.n
 			return low - before
 		}
