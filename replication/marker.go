@@ -1,6 +1,9 @@
 package replication
 
-import "github.com/mlange-42/arche/ecs"
+import (
+	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
+	"github.com/mlange-42/arche/ecs"
+)
 
 // Replicated is the marker component: a [Server] replicates the entities of its world
 // that have it. Add the zero value; the server writes the entity's slot into it.
@@ -26,7 +29,7 @@ func ReplicatedID(w *ecs.World) ecs.ID {
 // Mirrored is on every entity that a [Client] made, so that systems can query for
 // mirrored entities and find out what they mirror.
 type Mirrored struct {
-	id NetID
+	inside apply.Mirrored
 }
 
 // NetID returns what the entity mirrors.
@@ -36,7 +39,7 @@ func (m *Mirrored) NetID() NetID {
 	if m == nil {
 		panic("replication: the entity mirrors nothing: ask Client.NetID, or query for entities with Mirrored")
 	}
-	return m.id
+	return NetID(m.inside.ID)
 }
 
 // MirroredID returns the ID of the component [Mirrored] in a world.

@@ -5,10 +5,11 @@ import (
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -121,7 +122,11 @@ func (c *values[T]) showRows(p *Playout, n int, markers, values unsafe.Pointer) 
 	var page *[receive.ReplicaPage]entry[T]
 	number := ^uint32(0)
 	for i := range n {
-		id := (*replication.Mirrored)(at(markers, i, unsafe.Sizeof(replication.Mirrored{}))).NetID()
+		marker := (*seam.Mirrored)(at(markers, i, unsafe.Sizeof(seam.Mirrored{})))
+		if marker.By != p.inside.Apply {
+			continue // it is another client's
+		}
+		id := marker.ID
 		if id.Slot/receive.ReplicaPage != number {
 			number = id.Slot / receive.ReplicaPage
 			page = c.page(number, now.Tick)
@@ -178,7 +183,11 @@ func (c *values[T]) callAll(p *Playout) {
 		}
 	}()
 	for q.Next() {
-		id := (*replication.Mirrored)(q.Get(p.marker)).NetID()
+		marker := (*seam.Mirrored)(q.Get(p.marker))
+		if marker.By != p.inside.Apply {
+			continue
+		}
+		id := marker.ID
 		e := &c.page(id.Slot/receive.ReplicaPage, p.at.Tick)[id.Slot%receive.ReplicaPage]
 		if e.generation != id.Generation || int32(p.at.Tick-e.until) >= 0 {
 			c.look(p, e, id)
@@ -238,7 +247,7 @@ func (c *values[T]) forget(now delta.Tick) {
 const forLong = 1 << 30
 
 // look finds the states of an entity around the present time.
-func (c *values[T]) look(p *Playout, e *entry[T], id replication.NetID) {
+func (c *values[T]) look(p *Playout, e *entry[T], id wire.NetID) {
 	// Until something is known, the component stays as it is: the entity is about to go, or to become another one, or
 	// nothing has come of it in this session.
 	e.state, e.until, e.generation = unknown, p.at.Tick, id.Generation

@@ -1,7 +1,7 @@
 package playout
 
 import (
-	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -35,9 +35,13 @@ func (t *twin) find(p *Playout, filter *ecs.CachedFilter, isNew bool) []ecs.Enti
 	t.entities = t.entities[:0]
 	q := p.world.Query(filter)
 	for q.Next() {
+		marker := (*seam.Mirrored)(q.Get(p.marker))
+		if marker.By != p.inside.Apply {
+			continue
+		}
 		t.entities = append(t.entities, q.Entity())
 		if isNew {
-			t.column.invalidate((*replication.Mirrored)(q.Get(p.marker)).NetID().Slot, p.at.Tick)
+			t.column.invalidate(marker.ID.Slot, p.at.Tick)
 		}
 	}
 	return t.entities

@@ -174,7 +174,7 @@ func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState)
 		a.adopt(m.Entity, x.add)
 	}
 	id := wire.NetID{Slot: slot, Generation: state.Generation}
-	*(*mirrored)(a.View.World.Get(m.Entity, a.View.Marker)) = mirrored{id}
+	*(*Mirrored)(a.View.World.Get(m.Entity, a.View.Marker)) = Mirrored{ID: id, By: a}
 	m.Shown, m.Removed, m.generation, m.Tick, m.Layout = true, false, state.Generation, state.Tick, state.Layout
 	if a.Schema.MessagesRefer {
 		a.names.Set(m.Entity, id)

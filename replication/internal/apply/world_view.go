@@ -15,8 +15,11 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// mirrored is replication.Mirrored inside, with the same memory layout.
-type mirrored struct{ id wire.NetID }
+// Mirrored is the content of replication.Mirrored. A world may have replicas of several clients.
+type Mirrored struct {
+	ID wire.NetID
+	By *Applier // the client's
+}
 
 // worldView knows what a client's world shows: which entity is the replica of a slot, and which
 // components it has.
@@ -86,14 +89,14 @@ func (v *worldView) NetID(e ecs.Entity) (wire.NetID, bool) {
 	if !v.Intact() {
 		return wire.NetID{}, false
 	}
-	m := (*mirrored)(archeutil.LookUp(v.World, e, v.Marker))
+	m := (*Mirrored)(archeutil.LookUp(v.World, e, v.Marker))
 	if m == nil {
 		return wire.NetID{}, false
 	}
-	if own, ok := v.Entity(m.id); !ok || own != e {
+	if own, ok := v.Entity(m.ID); !ok || own != e {
 		return wire.NetID{}, false
 	}
-	return m.id, true
+	return m.ID, true
 }
 
 // Tick returns the tick of the state that an entity shows.

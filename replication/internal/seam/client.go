@@ -26,6 +26,9 @@ type Client struct {
 	Messages *message.ClientMessages
 }
 
+// Mirrored is what a replication.Mirrored in a world has in it.
+type Mirrored = apply.Mirrored
+
 // OfClient returns the inside of a *replication.Client. It panics if there is none. Importing package
 // replication sets it.
 var OfClient func(client any) *Client
