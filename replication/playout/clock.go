@@ -16,12 +16,15 @@ type clock struct {
 
 	now     float64 // of the client
 	time    float64 // of the server: what should be shown
-	shown   float64 // what is shown: the same, unless that is too far ahead of the newest state or would be a step back
+	shown   float64 // what is shown: the same, unless that is too far ahead of what came or would be a step back
 	running bool    // they are valid
 
 	newest float64 // the newest state
 	any    bool    // there is one
 	dry    uint64  // frames that showed a later time than that, since it came
+	alive  float64 // the newest packet of any kind: from a server whose world rests, others come more often than states
+
+	silence float64 // between the newest state and the one before
 
 	gaps     gaps
 	losses   losses
@@ -54,6 +57,7 @@ const (
 	snapAfter      = 0.4  // seconds: a larger error is not worked off, time jumps
 	longestGap     = 0.7  // seconds: to cover longer ones is not worth the delay
 	maxAhead       = 0.25 // seconds: how far time goes on without a newer state
+	maxAlive       = 1    // seconds: the same without a packet, if the world rests
 	longFrame      = 0.1  // seconds: in a longer frame, nobody knows when packets arrived, unless most are longer
 )
 
@@ -81,6 +85,9 @@ func (c *clock) received(at, length float64, known bool) {
 		c.counts.starved += c.dry
 	} // otherwise the server had nothing to send
 	c.dry = 0
+	if c.any {
+		c.silence = at - c.newest
+	}
 	c.newest, c.any = at, true
 }
 
@@ -100,7 +107,7 @@ func (c *clock) advance(dt float64) {
 	}
 	was := c.time
 	c.time += dt * c.speed(dt)
-	c.shown = max(c.shown, min(c.time, c.newest+c.ahead+maxAhead*c.rate))
+	c.shown = max(c.shown, min(c.time, c.furthest()))
 	c.counts.frames++
 	c.counts.speed = 1
 	if dt > 0 {
@@ -109,6 +116,15 @@ func (c *clock) advance(dt float64) {
 	if c.shown > c.newest {
 		c.dry++
 	}
+}
+
+// furthest returns the latest time that may be shown. If the server stops, time stops soon after.
+func (c *clock) furthest() float64 {
+	at := c.newest + maxAhead*c.rate
+	if rests := c.alive > c.newest+c.interval || c.silence > 2*c.interval; rests {
+		at = max(c.newest, c.alive) + maxAlive*c.rate
+	}
+	return at + c.ahead
 }
 
 // want returns the offset that covers all but a few gaps.

@@ -148,6 +148,7 @@ func (p *Playout) receive(dt time.Duration) {
 	p.watch.Keep = delta.Tick(c.rate + 3*c.interval) // longer than almost any delay
 	ticks := dt.Seconds() * c.rate
 	c.now += ticks
+	c.alive = p.alive()
 	short, slow := p.isShort(dt)
 	for i, packet := range p.watch.Packets {
 		p.receivePacket(packet, short || slow && i == len(p.watch.Packets)-1)
@@ -157,6 +158,14 @@ func (p *Playout) receive(dt time.Duration) {
 	if c.newest > rebase {
 		p.rebase()
 	}
+}
+
+// alive returns the server's time of the newest packet that came. Without messages and inputs, all packets are states.
+func (p *Playout) alive() float64 {
+	if m := p.inside.Messages; m != nil && m.Clock.Known {
+		return float64(int32(delta.Tick(m.Clock.Newest) - p.zero))
+	}
+	return p.clock.newest
 }
 
 // isShort reports whether the frame is short enough to know when packets arrived. If most frames are not, the client is

@@ -39,7 +39,9 @@ func TestEntitiesOfAnotherClientAreLeftAlone(t *testing.T) {
 	playout.InterpolateInto[place, smooth](view)
 	called := map[ecs.Entity]int{}
 	playout.Custom(view, func(e ecs.Entity, _, _ *place, _ float32) { called[e]++ })
-	resting := func() (e ecs.Entity, ok bool) { return sides[0].client.Entity(replication.NetID{Slot: 0, Generation: 1}) }
+	resting := func() (e ecs.Entity, ok bool) {
+		return sides[0].client.Entity(replication.NetID{Slot: 0, Generation: 1})
+	}
 	sides[0].place.X = -7
 	for tick := range 100 {
 		sides[1].place.X = float32(tick)

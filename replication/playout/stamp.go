@@ -1,7 +1,6 @@
 package playout
 
 import (
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
@@ -21,9 +20,5 @@ func stamp(p *Playout) {
 	if m == nil {
 		return // the schema has no inputs
 	}
-	at := p.at
-	if newest := delta.Tick(p.inside.Recv.NearTick); !at.Tick.Before(newest) {
-		at = blend.Time{Tick: newest} // beyond it, that is what is shown
-	}
-	m.Shown = wire.Stamp{Tick: at.Tick, Part: at.Part, Precision: wire.StampPrecision(p.clock.rate), Valid: true}
+	m.Shown = wire.Stamp{Tick: p.at.Tick, Part: p.at.Part, Precision: wire.StampPrecision(p.clock.rate), Valid: true}
 }

@@ -99,6 +99,7 @@ type game struct {
 	tick      func()            // called in every tick of the server, before Replicate
 	input     func(tick uint32) // called once for a tick in which the client gives an input; sets it
 	given     uint32
+	resting   bool // no mover keeps states coming
 	unclamped bool // it shows times after the newest state
 	exact     bool // inputs are given for the tick that they need at least, by an exact clock, and not for InputTick
 }
@@ -179,10 +180,12 @@ func (g *game) serverTick() {
 	if g.tick != nil {
 		g.tick()
 	}
-	if g.mover.IsZero() { // something moves in every tick, so that states are sent
+	if g.mover.IsZero() && !g.resting { // something moves in every tick, so that states are sent
 		g.mover = g.spawn(900)
 	}
-	g.at(g.mover).Y = float32(g.server.Tick() % 100)
+	if !g.resting {
+		g.at(g.mover).Y = float32(g.server.Tick() % 100)
+	}
 	g.server.Replicate()
 }
 

@@ -73,17 +73,19 @@ func (h *History) View(p *replication.Peer, inputTick uint32) (View, error) {
 	if err := h.check(timeOf(&input.Shown), input.Acked, in.Acked); err != nil {
 		return View{}, err
 	}
-	v := View{history: h, acked: in.Acked, time: timeOf(&input.Shown), newest: newestOf(&input, in.Acked), peer: p}
+	v := View{history: h, acked: in.Acked, time: timeOf(&input.Shown), newest: newestOf(&input, in.Acked, w.late(given)), peer: p}
 	if v, ok = v.Later(int(tick - given)); !ok {
 		return View{}, ErrNoStamp // the tick is to come
 	}
 	return v, nil
 }
 
-// newestOf returns the newest tick whose state a client probably had when it gave an input: one that it had
-// acknowledged, or one that came a round trip before the input did, since acknowledgements get lost.
-func newestOf(in *message.Stamped, acked *ackstate.Tracker) delta.Tick {
-	if came := in.Arrived - delta.Tick(acked.Trip.Smooth+7)/8; acked.Trip.Smooth > 0 && came.After(in.Acked) {
+// newestOf returns the newest tick whose state a client probably had when it gave an input, which came later than usual
+// by some ticks: one that it had acknowledged, or one that came a round trip before the input did, since acknowledgements
+// get lost. If the input was late, newer states than it had may have been acknowledged meanwhile.
+func newestOf(in *message.Stamped, acked *ackstate.Tracker, late delta.Tick) delta.Tick {
+	came := in.Arrived - late - delta.Tick(acked.Trip.Smooth+7)/8
+	if acked.Trip.Smooth > 0 && (late > 0 || came.After(in.Acked)) {
 		return came
 	}
 	return in.Acked
@@ -99,18 +101,15 @@ func (h *History) check(at blend.Time, acked delta.Tick, of *ackstate.Tracker) e
 	if of.AnyAcked && of.Recent.After(newest) {
 		newest = of.Recent // acknowledgements may come later than the input
 	}
-	if at.Tick.After(newest+h.limits.ahead) || at.Tick.After(now) {
+	latest := now
+	if missing, ok := of.Awaited(newest); ok { // else there was nothing newer: an idle world is sent seldom
+		latest = missing + h.limits.ahead
+	}
+	if at.Tick.After(latest) || at.Tick.After(now) {
 		return fmt.Errorf("%w: tick %d, where tick %d is the newest that it has acknowledged",
 			ErrImplausible, at.Tick, newest)
 	}
-	since := at.Tick
-	if !since.Before(newest) { // maybe there was nothing newer: an idle world is sent seldom
-		var ok bool
-		if since, ok = of.Awaited(at.Tick); !ok {
-			return nil
-		}
-	}
-	if age := now - since; age > h.limits.rewind {
+	if age := now - at.Tick; age > h.limits.rewind {
 		return fmt.Errorf("%w: %d ticks, more than %d", ErrTooOld, age, h.limits.rewind)
 	}
 	if late := int32(acked - at.Tick); late > int32(h.limits.delay) {
@@ -136,6 +135,7 @@ func (v View) Later(ticks int) (View, bool) {
 	}
 	left := int(int32(v.history.in.Snap.Tick - v.time.Tick))
 	v.time.Tick += delta.Tick(ticks)
+	v.newest += delta.Tick(ticks)
 	return v, ticks <= left
 }
 
@@ -152,10 +152,14 @@ func (v *View) shows(e ecs.Entity) bool {
 
 // around stores in r what the client held of a slot, and reports whether that is anything.
 func (v *View) around(r *ackstate.Around, slot int) (some bool) {
-	v.acked.Around(r, slot, v.history.in.Snap.Slots.Info[slot].Born, v.time.Tick)
+	at, ahead := v.time.Tick, v.time.Tick.After(v.newest)
+	if ahead { // it shows its newest state
+		at = v.newest
+	}
+	v.acked.Around(r, slot, v.history.in.Snap.Slots.Info[slot].Born, at)
 	if r.After && r.To.After(v.newest) {
 		// It probably came later. But if it is the next one in turn, play-out is so far behind that it had come.
-		r.After = r.Before && r.To-r.From <= v.acked.Interval
+		r.After = r.Before && !ahead && r.To-r.From <= v.acked.Interval
 	}
 	return r.Before || r.After
 }

@@ -88,6 +88,12 @@ func (w *watch) delaysOf(tick delta.Tick) (d delays, ok bool) {
 	return delays{tick, after(tick), after(in.Arrived), after(in.Acked)}, ok
 }
 
+// late returns by how many ticks the input of a tick came later than usual. It has a stamp.
+func (w *watch) late(tick delta.Tick) delta.Tick {
+	d, _ := w.delaysOf(tick)
+	return delta.Tick(max(d.arrival-w.usual.arrival, 0) / blend.Parts)
+}
+
 // consider takes the delays of the input of a tick, later than all before.
 func (w *watch) consider(d delays, interval delta.Tick, l *limits) {
 	if !w.any {

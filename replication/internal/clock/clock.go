@@ -17,8 +17,9 @@ import (
 // and never goes back.
 type Ticks struct {
 	pace
-	Known bool
-	Base  uint32 // time 0 of the client, if the first packet took no time; the estimate counts from here
+	Known  bool
+	Newest uint32 // tick of a packet that arrived
+	Base   uint32 // time 0 of the client, if the first packet took no time; the estimate counts from here
 
 	ahead   float64 // the estimate, less the client's time
 	slewing bool    // ahead is on its way
@@ -192,8 +193,11 @@ func (c *Ticks) take(a arrival) {
 func (c *Ticks) takeTick(tick uint32) {
 	now := c.time()
 	if !c.Known {
-		c.Known, c.Base, c.settled = true, tick-c.Now, now+c.seconds(1./2)
+		c.Known, c.Newest, c.Base, c.settled = true, tick, tick-c.Now, now+c.seconds(1./2)
 		c.ahead = -c.fraction()
+	}
+	if int32(tick-c.Newest) > 0 {
+		c.Newest = tick
 	}
 	delay := float64(int32(c.Now-(tick-c.Base))) + c.fraction()
 	if late := delay - c.recent.delay(); now-c.arrived > c.seconds(1./4) && late > c.seconds(1./8) {
