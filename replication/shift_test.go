@@ -2,6 +2,7 @@ package replication
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -181,4 +182,45 @@ func TestShiftsDoNotDependOnWhatOwnersSee(t *testing.T) {
 	without := play(false)
 	require.Equal(t, without, play(true))
 	require.Contains(t, without, delta.LowerOne)
+}
+
+// TestShiftsDoNotDependOnWhatWasHidden: what moved out of a peer's view, and is gone when the peer may see everything,
+// shows in no packet.
+func TestShiftsDoNotDependOnWhatWasHidden(t *testing.T) {
+	seed := seedOf(t)
+	play := func(moves bool) (shifts []delta.Shift) {
+		x := newDrifting(t, 200)
+		x.rng = rand.New(rand.NewPCG(seed, 2))
+		for i := range x.speeds {
+			x.speeds[i] = [3]float32{x.rng.Float32(), x.rng.Float32(), x.rng.Float32()}
+		}
+		speeds := slices.Clone(x.speeds)
+		hidden := map[ecs.Entity]bool{}
+		for i, e := range x.all {
+			if hidden[e] = i >= 100; i < 100 || !moves {
+				x.speeds[i] = [3]float32{}
+			}
+		}
+		x.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return !hidden[e] }})
+		for range 300 {
+			x.tick(0)
+		}
+		for e, is := range hidden {
+			if is {
+				x.world.RemoveEntity(e)
+			}
+		}
+		x.all = x.all[:100]
+		x.tick(0)
+		x.peer.SetInterest(Interest{})
+		x.speeds = speeds
+		for range 300 {
+			x.tick(0)
+			shifts = append(shifts, x.server.snap.Steady.Shift)
+		}
+		return shifts
+	}
+	without := play(false)
+	require.Equal(t, without, play(true))
+	require.Contains(t, without, delta.LowerTwo)
 }

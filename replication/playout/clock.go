@@ -71,7 +71,7 @@ func (c *clock) received(at, length float64, known bool) {
 	if known {
 		offset := c.now - at
 		if shift := c.path.add(offset, c.rate); shift != 0 {
-			c.gaps.shift(shift, c.path.confirmed)
+			c.gaps.shift(shift, c.path.confirmed, c.path.base()+c.path.edge(c.rate))
 			c.required, c.computed, c.slewing, c.hurry = c.want(), c.now, true, true
 			if shift > 0 && c.time > at { // everything stands still anyway, so time can wait unseen
 				c.time = max(at, c.now-c.required)
@@ -171,6 +171,10 @@ type path struct {
 	low       [2]float64          // the least offset of the present period, and of the one before
 	count     int                 // offsets in the present period
 	spread    float64             // mean offset above the least
+	anchor    float64             // the least offset after the last shift
+	raised    float64             // the last shift, if the path became longer
+	since     int                 // offsets since then
+	jumps     float64             // offsets go to and fro by so much, forgotten slowly
 	confirmed int                 // offsets that belong to the new path, when add has returned a shift
 }
 
@@ -178,64 +182,88 @@ const (
 	confirming  = 6 // offsets that have to agree on a change
 	confirmBig  = 3 // the same for a change of half a second or more
 	basePeriods = 128
+	mostSpread  = 0.1  // seconds: longer delays count as this much for the spread, since they are no jitter
+	mostTurn    = 0.25 // seconds: a path that becomes longer and shorter again by less is one with more jitter
 )
 
 // base returns the offset of the fastest packets.
 func (p *path) base() float64 { return min(p.low[0], p.low[1]) }
 
+// edge is by how much the offsets of another path differ from the least one at least.
+func (p *path) edge(rate float64) float64 { return max(0.01*rate+1.5*p.spread, p.jumps) }
+
 // add notes an offset. It returns by how much the path became longer, negative if shorter, and 0 most of the time.
 func (p *path) add(offset, rate float64) (shift float64) {
 	if p.n == 0 {
-		p.low = [2]float64{offset, offset}
+		p.low, p.anchor = [2]float64{offset, offset}, offset
 	}
-	before := p.base()
 	p.recent[p.n%confirming] = offset
 	p.n++
-	if shift = p.shift(before, rate); shift != 0 {
-		p.low, p.count = [2]float64{before + shift, before + shift}, 0
-		for i := p.confirmed; i < confirming; i++ { // forget the old path
-			p.recent[(p.n-1-i)%confirming] = before + shift
-		}
-		return shift
-	}
-	// A lower offset counts when it is no longer among the recent ones, which may be of a shorter path.
-	oldest := offset
-	if p.n > confirming {
-		oldest = p.recent[p.n%confirming]
-	}
-	p.low[0] = min(p.low[0], oldest)
+	p.since++
+	above := max(offset-p.base(), 0)
+	p.low[0] = min(p.low[0], offset)
 	if p.count++; p.count >= basePeriods {
-		p.low[1], p.low[0], p.count = p.low[0], oldest, 0
+		p.low[1], p.low[0], p.count = p.low[0], offset, 0
 	}
-	p.spread += (max(offset-before, 0) - p.spread) / 64
-	return 0
+	edge := p.edge(rate)
+	switch {
+	case p.late(confirmBig, max(edge, rate/2)):
+		p.begin(confirmBig)
+	case p.late(confirming, edge):
+		p.begin(confirming)
+	case p.early(edge): // the lower offsets are known already
+		p.confirmed = confirming
+	default:
+		p.spread += (min(above, mostSpread*rate) - p.spread) / 64
+		p.jumps -= p.jumps / maxGaps
+		return 0
+	}
+	if shift = p.base() - p.anchor; math.Abs(shift) < edge/2 {
+		return 0 // single offsets were lower than the path's
+	}
+	p.anchor += shift
+	p.turn(shift, rate)
+	return shift
 }
 
-// shift compares the recent offsets with the least one before. On a longer path every packet is late. On a shorter one
-// two of three are early; jitter may make up for it in the others, but not in the first, with which the path began.
-func (p *path) shift(before, rate float64) float64 {
-	edge := 0.01*rate + 1.5*p.spread
-	for _, test := range [2]struct {
-		n    int
-		edge float64
-	}{{confirmBig, max(edge, rate/2)}, {confirming, edge}} {
-		if p.n < confirming+test.n {
-			continue
-		}
-		low, late, early, first := math.Inf(1), 0, 0, false
-		for i := range test.n {
-			offset := p.recent[(p.n-1-i)%confirming]
-			low, first = min(low, offset), offset < before-test.edge/2
-			if first {
-				early++
-			} else if offset > before+test.edge {
-				late++
-			}
-		}
-		if late == test.n || first && 3*early >= 2*test.n {
-			p.confirmed = test.n
-			return low - before
+// nth returns the offset before the last i ones.
+func (p *path) nth(i int) float64 { return p.recent[(p.n-1-i)%confirming] }
+
+// late reports whether the latest n packets were all late, as they are on a longer path.
+func (p *path) late(n int, edge float64) bool {
+	for i := range n {
+		if p.n < confirming+n || p.nth(i) <= p.base()+edge {
+			return false
 		}
 	}
-	return 0
+	return true
+}
+
+// begin forgets the path before the latest n offsets.
+func (p *path) begin(n int) {
+	low := math.Inf(1)
+	for i := range n {
+		low = min(low, p.nth(i))
+	}
+	p.low, p.count, p.confirmed = [2]float64{low, low}, 0, n
+}
+
+// early reports whether half of the recent packets were early, as most are on a shorter path: jitter makes up for it in
+// the others.
+func (p *path) early(edge float64) bool {
+	n := 0
+	for i := range min(p.n, confirming) {
+		if p.nth(i) < p.anchor-edge {
+			n++
+		}
+	}
+	return 2*n >= confirming
+}
+
+// turn learns from a path that becomes longer and soon shorter again: that is jitter.
+func (p *path) turn(shift, rate float64) {
+	if shift < -p.raised/2 && p.raised > 0 && p.raised < mostTurn*rate && p.since < basePeriods {
+		p.jumps = max(p.jumps, 1.25*p.raised)
+	}
+	p.raised, p.since = max(shift, 0), 0
 }

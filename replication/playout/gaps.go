@@ -49,13 +49,15 @@ func (g *gaps) add(offset, length float64) {
 	g.lengths[place.length]++
 }
 
-// shift makes all offsets longer but the latest ones.
-func (g *gaps) shift(by float64, latest int) {
+// shift makes all offsets longer but the latest ones, which count as at most so long.
+func (g *gaps) shift(by float64, latest int, most float64) {
 	g.offsets = g.offsets[:0]
 	for i := range g.n {
 		gap := &g.ring[(g.next-1-i+2*maxGaps)%maxGaps]
 		if i >= latest-1 { // the latest is not in the ring yet
 			gap.offset += by
+		} else {
+			gap.offset = min(gap.offset, most)
 		}
 		g.offsets = append(g.offsets, gap.offset)
 	}

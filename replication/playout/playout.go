@@ -31,7 +31,7 @@ type Playout struct {
 	sessions int        // of the watch, when it was last looked at
 	at       blend.Time
 	looked   bool // the columns have looked up states of this session
-	long     int  // by how many more frames were too long to know when packets arrived than were not
+	long     int  // by how many more of the latest frames were too long to know when packets arrived than were not
 
 	tables      tables
 	columns     []column
@@ -172,9 +172,9 @@ func (p *Playout) alive() float64 {
 // slow: then the last packet has to count as arriving at the end of its frame.
 func (p *Playout) isShort(dt time.Duration) (short, slow bool) {
 	if short = dt.Seconds() <= longFrame; short {
-		p.long--
+		p.long = max(p.long-1, -lately)
 	} else {
-		p.long++
+		p.long = min(p.long+1, lately)
 	}
 	return short, p.long > fewFrames
 }
@@ -202,6 +202,8 @@ const (
 	rebase = 1 << 22
 	// fewFrames is how many long frames do not mean that most are. A game that loads has some, too.
 	fewFrames = 4
+	// lately bounds how many frames count: a game may become slow for good.
+	lately = 60
 )
 
 // rebase lets the clock's times count from another tick.

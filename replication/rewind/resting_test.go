@@ -6,7 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/playout"
 	"github.com/mlange-42/arche/ecs"
@@ -72,4 +75,16 @@ func TestViewsOfAWorldAtRest(t *testing.T) {
 			require.GreaterOrEqual(t, percent(all-n-differ, all-n), c.least)
 		})
 	}
+}
+
+// TestNewestOf: what was acknowledged before an input came shows what the client had, unless the input was late.
+func TestNewestOf(t *testing.T) {
+	var peer ackstate.Tracker
+	in := message.Stamped{Arrived: 100, Acked: 95}
+	require.Equal(t, delta.Tick(95), newestOf(&in, &peer, 4), "no round trip is known")
+	peer.Trip.Smooth = 8 * 6
+	require.Equal(t, delta.Tick(95), newestOf(&in, &peer, 0))
+	require.Equal(t, delta.Tick(90), newestOf(&in, &peer, 4))
+	in.Acked = 80
+	require.Equal(t, delta.Tick(94), newestOf(&in, &peer, 0), "acknowledgements got lost")
 }

@@ -73,7 +73,8 @@ func (h *History) View(p *replication.Peer, inputTick uint32) (View, error) {
 	if err := h.check(timeOf(&input.Shown), input.Acked, in.Acked); err != nil {
 		return View{}, err
 	}
-	v := View{history: h, acked: in.Acked, time: timeOf(&input.Shown), newest: newestOf(&input, in.Acked, w.late(given)), peer: p}
+	v := View{history: h, acked: in.Acked, time: timeOf(&input.Shown), peer: p}
+	v.newest = newestOf(&input, in.Acked, w.late(given))
 	if v, ok = v.Later(int(tick - given)); !ok {
 		return View{}, ErrNoStamp // the tick is to come
 	}
@@ -135,7 +136,6 @@ func (v View) Later(ticks int) (View, bool) {
 	}
 	left := int(int32(v.history.in.Snap.Tick - v.time.Tick))
 	v.time.Tick += delta.Tick(ticks)
-	v.newest += delta.Tick(ticks)
 	return v, ticks <= left
 }
 
@@ -152,14 +152,10 @@ func (v *View) shows(e ecs.Entity) bool {
 
 // around stores in r what the client held of a slot, and reports whether that is anything.
 func (v *View) around(r *ackstate.Around, slot int) (some bool) {
-	at, ahead := v.time.Tick, v.time.Tick.After(v.newest)
-	if ahead { // it shows its newest state
-		at = v.newest
-	}
-	v.acked.Around(r, slot, v.history.in.Snap.Slots.Info[slot].Born, at)
+	v.acked.Around(r, slot, v.history.in.Snap.Slots.Info[slot].Born, v.time.Tick)
 	if r.After && r.To.After(v.newest) {
 		// It probably came later. But if it is the next one in turn, play-out is so far behind that it had come.
-		r.After = r.Before && !ahead && r.To-r.From <= v.acked.Interval
+		r.After = r.Before && r.To-r.From <= v.acked.Interval
 	}
 	return r.Before || r.After
 }

@@ -34,12 +34,13 @@ func (m *Steadiness) Init(l *delta.Layout, opts *config.ServerOptions) {
 // Measure takes a sample in one of four ticks, and sets Shift. open reports whether all peers see all entities: what a
 // peer is sent must not depend on what it does not see.
 func (m *Steadiness) Measure(s *Snapshot, open bool) {
+	if m.Shift = delta.NoShift; !open {
+		return // what is hidden now must not show later either
+	}
 	if random := uint64(s.Tick) * 0x9e3779b97f4a7c15; random>>62 == 0 { // multiplicative hashing
 		m.sample(s, random)
 	}
-	if m.Shift = delta.NoShift; open {
-		m.Shift = m.Found
-	}
+	m.Shift = m.Found
 }
 
 // sample shows the meter some of what changed. Where conditions are, not all peers see what changed in sub-entities.
