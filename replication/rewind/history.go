@@ -192,7 +192,7 @@ func (h *History) find(typ reflect.Type) *kept {
 //
 // The client shows an entity that is new to it at its first state, until its time comes.
 //
-// Panics if T is not kept.
+// Panics if T is not kept, or if out is nil.
 func Get[T any](v View, e ecs.Entity, out *T) bool {
 	if v.history == nil {
 		return false
@@ -201,6 +201,9 @@ func Get[T any](v View, e ecs.Entity, out *T) bool {
 	k := v.history.find(typ)
 	if k == nil {
 		panic(fmt.Sprintf("rewind: Get of %v, which is not kept: call Keep when the history is made", typ))
+	}
+	if out == nil {
+		panic(fmt.Sprintf("rewind: Get of %v into nil: pass a pointer to a variable", typ))
 	}
 	if k.raw != nil {
 		return k.raw.(*ring[T]).get(v, e, out)

@@ -39,6 +39,7 @@ func TestMisuseIsNamed(t *testing.T) {
 		{"Linear needs the paths of fields", func() { Linear() }},
 		{"Snap(0): use the distance above 0", func() { Snap(0) }},
 		{"Near with a view of another history", func() { other.history.Near(view, [3]float64{}, [3]float64{}, nobody) }},
+		{"Get of rewind.Position into nil", func() { Get[Position](view, g.mover, nil) }},
 		{"Near needs a function", func() { g.history.Near(view, [3]float64{}, [3]float64{}, nil) }},
 		{"View of a peer of another server", func() { _, _ = g.history.View(other.peer, 1) }},
 		{"Get of rewind.pose, which is not kept", func() { Get(view, g.mover, &pose{}) }},

@@ -30,7 +30,8 @@ type View struct {
 var (
 	// ErrNoStamp is the error of [History.View] if no input of the last ticks carries a play-out time. The client may
 	// have no play-out, or not have begun it.
-	ErrNoStamp = errors.New("rewind: the input has no play-out time: the client needs a playout.Playout")
+	ErrNoStamp = errors.New("rewind: the input has no play-out time: " +
+		"the client needs a playout.Playout, and the schema an input, see replication.RegisterInput")
 	// ErrTooOld is the error if the client showed what is further back than [Limit] allows.
 	ErrTooOld = errors.New("rewind: the client showed a time that is too long ago")
 	// ErrImplausible is the error if the client can't have shown the time that it claims, or jumps between times as no
