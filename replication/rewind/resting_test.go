@@ -24,10 +24,21 @@ func TestViewsOfAWorldAtRest(t *testing.T) {
 		busy       bool    // something else moves in every tick
 		least      float64 // percent of views that match the screen: not all do where the first packets of a motion are lost
 	}{
-		{20, 0, false, false, 100}, {20, 0.02, false, false, 99}, {20, 0.2, false, false, 99},
-		{60, 0, false, false, 100}, {60, 0.02, false, false, 99}, {60, 0.05, false, false, 99}, {60, 0.2, false, false, 99},
-		{20, 0, true, false, 99.5}, {20, 0.05, true, false, 97}, {20, 0.2, true, false, 94}, {60, 0.05, true, false, 98},
-		{20, 0, true, true, 99.5}, {20, 0.05, true, true, 98.5}, {20, 0.2, true, true, 97}, {60, 0.05, true, true, 99},
+		{20, 0, false, false, 100},
+		{20, 0.02, false, false, 99},
+		{20, 0.2, false, false, 99},
+		{60, 0, false, false, 100},
+		{60, 0.02, false, false, 99},
+		{60, 0.05, false, false, 99},
+		{60, 0.2, false, false, 99},
+		{20, 0, true, false, 99.5},
+		{20, 0.05, true, false, 97},
+		{20, 0.2, true, false, 94},
+		{60, 0.05, true, false, 98},
+		{20, 0, true, true, 99.5},
+		{20, 0.05, true, true, 98.5},
+		{20, 0.2, true, true, 97},
+		{60, 0.05, true, true, 99},
 		{60, 0.2, true, true, 97},
 	} {
 		t.Run(fmt.Sprintf("rate=%v,loss=%v,moves=%v,busy=%v", c.rate, c.loss, c.moves, c.busy), func(t *testing.T) {
