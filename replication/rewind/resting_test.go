@@ -61,8 +61,8 @@ func TestViewsOfAWorldAtRest(t *testing.T) {
 					g.at(e).X += float32(6/c.rate) * float32(1-second%8/4*2)
 				}
 				next := g.server.Tick() + 1
-				shown, any := screens[next]
-				if _, ok := replication.Input[Shot](g.peer, next); !ok || !any || g.now < 8 {
+				shown, given := screens[next]
+				if _, ok := replication.Input[Shot](g.peer, next); !ok || !given || g.now < 8 {
 					return
 				}
 				all++

@@ -82,9 +82,9 @@ func (h *History) View(p *replication.Peer, inputTick uint32) (View, error) {
 	return v, nil
 }
 
-// newestOf returns the newest tick whose state a client probably had when it gave an input, which came later than usual
-// by some ticks: one that it had acknowledged, or one that came a round trip before the input did, since acknowledgements
-// get lost. If the input was late, newer states than it had may have been acknowledged meanwhile.
+// newestOf returns the newest tick whose state a client probably had when it gave an input: one that it had
+// acknowledged, or one that came a round trip before the input did, since acknowledgements get lost. If the input came
+// later than usual by some ticks, newer states than the client had may have been acknowledged meanwhile.
 func newestOf(in *message.Stamped, acked *ackstate.Tracker, late delta.Tick) delta.Tick {
 	came := in.Arrived - late - delta.Tick(acked.Trip.Smooth+7)/8
 	if acked.Trip.Smooth > 0 && (late > 0 || came.After(in.Acked)) {
