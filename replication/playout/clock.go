@@ -121,11 +121,14 @@ func (c *clock) advance(dt float64) {
 // furthest returns the latest time that may be shown. If the server stops, time stops soon after.
 func (c *clock) furthest() float64 {
 	at := c.newest + maxAhead*c.rate
-	if rests := c.alive > c.newest+c.interval || c.silence > 2*c.interval; rests {
+	if c.rests() {
 		at = max(c.newest, c.alive) + maxAlive*c.rate
 	}
 	return at + c.ahead
 }
+
+// rests reports whether no newer state came because the world rests, and not because states got lost or are late.
+func (c *clock) rests() bool { return c.alive >= c.newest+c.interval || c.silence > 2*c.interval }
 
 // want returns the offset that covers all but a few gaps.
 func (c *clock) want() float64 {

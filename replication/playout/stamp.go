@@ -1,6 +1,7 @@
 package playout
 
 import (
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
@@ -20,5 +21,9 @@ func stamp(p *Playout) {
 	if m == nil {
 		return // the schema has no inputs
 	}
-	m.Shown = wire.Stamp{Tick: p.at.Tick, Part: p.at.Part, Precision: wire.StampPrecision(p.clock.rate), Valid: true}
+	at := p.at
+	if newest := delta.Tick(p.inside.Recv.NearTick); !at.Tick.Before(newest) && !p.clock.rests() {
+		at = blend.Time{Tick: newest} // beyond it, that is what is shown
+	}
+	m.Shown = wire.Stamp{Tick: at.Tick, Part: at.Part, Precision: wire.StampPrecision(p.clock.rate), Valid: true}
 }

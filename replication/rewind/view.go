@@ -23,7 +23,8 @@ type View struct {
 	history *History
 	acked   *ackstate.Tracker
 	time    blend.Time
-	newest  delta.Tick // the newest tick whose state the client is known to have had
+	newest  delta.Tick // the newest tick whose state the client probably had
+	latest  delta.Tick // the newest tick whose state it may have had
 	peer    *replication.Peer
 }
 
@@ -75,7 +76,7 @@ func (h *History) View(p *replication.Peer, inputTick uint32) (View, error) {
 		return View{}, err
 	}
 	v := View{history: h, acked: in.Acked, time: timeOf(&input.Shown), peer: p}
-	v.newest = newestOf(&input, in.Acked, w.late(given))
+	v.newest, v.latest = newestOf(&input, in.Acked, w.late(given)), newestOf(&input, in.Acked, 0)
 	if v, ok = v.Later(int(tick - given)); !ok {
 		return View{}, ErrNoStamp // the tick is to come
 	}
@@ -155,8 +156,9 @@ func (v *View) shows(e ecs.Entity) bool {
 func (v *View) around(r *ackstate.Around, slot int) (some bool) {
 	v.acked.Around(r, slot, v.history.in.Snap.Slots.Info[slot].Born, v.time.Tick)
 	if r.After && r.To.After(v.newest) {
-		// It probably came later. But if it is the next one in turn, play-out is so far behind that it had come.
-		r.After = r.Before && r.To-r.From <= v.acked.Interval
+		// It probably came later. But if it is the next one in turn, play-out is so far behind that it had come. And of an
+		// entity that is new to the client, the first state is shown as soon as it comes.
+		r.After = r.Before && r.To-r.From <= v.acked.Interval || !r.Before && !r.To.After(v.latest)
 	}
 	return r.Before || r.After
 }
