@@ -156,8 +156,8 @@ func (v *View) shows(e ecs.Entity) bool {
 func (v *View) around(r *ackstate.Around, slot int) (some bool) {
 	v.acked.Around(r, slot, v.history.in.Snap.Slots.Info[slot].Born, v.time.Tick)
 	if r.After && r.To.After(v.newest) {
-		// It probably came later. But if it is the next one in turn, play-out is so far behind that it had come. And of an
-		// entity that is new to the client, the first state is shown as soon as it comes.
+		// It probably came later. But if it is the next one in turn, play-out is so far behind that it had come.
+		// And of an entity that is new to the client, the first state is shown as soon as it comes.
 		r.After = r.Before && r.To-r.From <= v.acked.Interval || !r.Before && !r.To.After(v.latest)
 	}
 	return r.Before || r.After
