@@ -122,11 +122,10 @@ func (c *values[T]) showRows(p *Playout, n int, markers, values unsafe.Pointer) 
 	var page *[receive.ReplicaPage]entry[T]
 	number := ^uint32(0)
 	for i := range n {
-		marker := (*seam.Mirrored)(at(markers, i, unsafe.Sizeof(seam.Mirrored{})))
-		if marker.By != p.inside.Apply {
-			continue // it is another client's
+		id, own := p.mirrors(at(markers, i, unsafe.Sizeof(seam.Mirrored{})))
+		if !own {
+			continue
 		}
-		id := marker.ID
 		if id.Slot/receive.ReplicaPage != number {
 			number = id.Slot / receive.ReplicaPage
 			page = c.page(number, now.Tick)
@@ -183,11 +182,10 @@ func (c *values[T]) callAll(p *Playout) {
 		}
 	}()
 	for q.Next() {
-		marker := (*seam.Mirrored)(q.Get(p.marker))
-		if marker.By != p.inside.Apply {
+		id, own := p.mirrors(q.Get(p.marker))
+		if !own {
 			continue
 		}
-		id := marker.ID
 		e := &c.page(id.Slot/receive.ReplicaPage, p.at.Tick)[id.Slot%receive.ReplicaPage]
 		if e.generation != id.Generation || int32(p.at.Tick-e.until) >= 0 {
 			c.look(p, e, id)

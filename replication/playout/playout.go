@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"time"
+	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication"
@@ -13,6 +14,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -224,6 +226,12 @@ func (p *Playout) restart() {
 	}
 }
 
+// mirrors returns what an entity mirrors, by its marker, and false if it is the replica of another client.
+func (p *Playout) mirrors(marker unsafe.Pointer) (id wire.NetID, own bool) {
+	m := (*seam.Mirrored)(marker)
+	return m.ID, m.By == p.inside.Apply
+}
+
 // entitySlot returns the slot of the entity that has the components of a slot.
 func (p *Playout) entitySlot(slot uint32) uint32 {
 	link := p.inside.Schema.Link
@@ -241,8 +249,8 @@ func (p *Playout) entitySlot(slot uint32) uint32 {
 }
 
 // Time returns the moment shown: a server tick, and the fraction of the time to the next tick, from 0 up to but not
-// including 1, in steps of 1/64. It never goes back within a session. ok is false before the first state of the session
-// has arrived.
+// including 1, in steps of 1/64, or of about a millisecond where that is longer. It never goes back within a session.
+// ok is false before the first state of the session has arrived.
 func (p *Playout) Time() (tick uint32, fraction float32, ok bool) {
 	p.mustExist()
 	return uint32(p.at.Tick), float32(p.at.Part) / blend.Parts, p.clock.running

@@ -1,9 +1,6 @@
 package playout
 
-import (
-	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
-	"github.com/mlange-42/arche/ecs"
-)
+import "github.com/mlange-42/arche/ecs"
 
 // A twin is a component that has the interpolated values of another one.
 type twin struct {
@@ -35,13 +32,13 @@ func (t *twin) find(p *Playout, filter *ecs.CachedFilter, isNew bool) []ecs.Enti
 	t.entities = t.entities[:0]
 	q := p.world.Query(filter)
 	for q.Next() {
-		marker := (*seam.Mirrored)(q.Get(p.marker))
-		if marker.By != p.inside.Apply {
+		id, own := p.mirrors(q.Get(p.marker))
+		if !own {
 			continue
 		}
 		t.entities = append(t.entities, q.Entity())
 		if isNew {
-			t.column.invalidate(marker.ID.Slot, p.at.Tick)
+			t.column.invalidate(id.Slot, p.at.Tick)
 		}
 	}
 	return t.entities
