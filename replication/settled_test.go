@@ -30,8 +30,15 @@ func TestSettledTicksAreTrue(t *testing.T) {
 	for _, seed := range settledSeeds {
 		play(wildChaosConfig(seed), true, 20, 150, 2)
 	}
+	for _, seed := range []uint64{64, 976} { // packets overtake each other while intervals change
+		c := wildChaosConfig(seed)
+		c.jitter, c.wild.restless = 8, true
+		play(c, true, 20, 300, 2)
+	}
 	// A peer's interval becomes shorter, and what changed before was out of view in the last send tick of the old one.
 	play(wildChaosConfig(1795426588025496597), true, 130, 300, 4)
+	// Packets were farther apart than the old one.
+	play(wildChaosConfig(1795496792220355028), true, 130, 300, 4)
 	seed := seedOf(t)
 	for i := range uint64(roundsOf(200, 40, 20)) {
 		play(wildChaosConfig(seed+i), true, 20, 150, 2)

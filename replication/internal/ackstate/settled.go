@@ -1,6 +1,10 @@
 package ackstate
 
-import "github.com/arche-replicate/arche-replicate/delta"
+import (
+	"math"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
 
 // What a client can know to be unchanged. Silence about an entity means nothing by itself: a change may
 // be lost, or wait for the budget. So state packets certify when it does not, see wire.StateHeader: a client
@@ -11,11 +15,12 @@ import "github.com/arche-replicate/arche-replicate/delta"
 type Settled struct {
 	next     uint32     // sequence of the first packet of this tick
 	first    delta.Tick // of the first packet in flight at the beginning of this tick; if there was none, this tick
+	sent     delta.Tick // the last one with a packet; at first, that of the first tick
+	longest  uint16     // the longest distance that the client may have measured, a multiple of the interval
+	since    uint16     // ticks since the interval changed
 	waits    uint16     // for so many acknowledgements, after the interval has changed
 	ended    uint16     // low bits of the last tick that ended
 	interval uint8      // the send interval, 0 before the first tick
-	longest  uint8      // the longest distance that the client may have measured, a multiple of the interval
-	fresh    uint8      // for so many ticks, longest reaches back to before the interval became what it is
 	all      bool       // since the last state packet, nothing was left unsent in a tick of the interval
 	inTurn   bool       // the last tick was one of these
 	settled  bool       // all, as of the beginning of this tick
@@ -38,10 +43,9 @@ func (s *Settled) Begin(p *Tracker) {
 	}
 	s.follow(p)
 	s.next, s.inTurn = p.Log.Next, p.InInterval()
-	if s.settled = s.all && s.inTurn && s.waits == 0 && s.fresh == 0; s.settled {
+	if s.settled = s.all && s.inTurn && s.waits == 0 && s.since >= s.longest; s.settled {
 		s.first = p.Log.firstInFlight(now)
 	}
-	s.fresh -= min(s.fresh, 1)
 }
 
 // End ends a tick of the peer.
@@ -51,16 +55,26 @@ func (s *Settled) End(now delta.Tick) { s.ended = uint16(now) }
 // multiple, so packets are settled again once it no longer reaches back to before the change: the peer may
 // not have been sent anything in that tick. Otherwise no packet is settled until the client has measured
 // anew. The same goes for the shorter distance that there may be where ticks wrap.
+//
+// What the client has measured is the distance of some two packets. In a world at rest there may be a second
+// between any two.
 func (s *Settled) follow(p *Tracker) {
-	interval := uint8(p.Interval)
-	if interval != s.interval {
-		s.longest = max(s.longest, interval)
-		s.fresh = s.longest
+	now, interval := p.Snap.Tick, uint8(p.Interval)
+	some := len(p.Log.Ring) > 0
+	switch {
+	case s.interval == 0:
+		s.sent = now
+	case some && p.Log.Next != s.next:
+		last := p.Log.At(p.Log.Next - 1).Tick
+		s.longest, s.sent = max(s.longest, uint16(min(last-s.sent, math.MaxUint16))), last
 	}
-	shorter := p.InInterval() && (p.Snap.Tick-p.Interval+p.Phase)%p.Interval != 0
-	if sent := len(p.Log.Ring) > 0; sent && (shorter || s.interval%interval != 0) {
+	shorter := p.InInterval() && (now-p.Interval+p.Phase)%p.Interval != 0
+	if s.since += min(math.MaxUint16-s.since, 1); shorter || interval != s.interval {
+		s.since = 0
+	}
+	if some && (shorter || s.interval%interval != 0) {
 		s.waits = uint16(remeasure + p.Log.open())
-		s.longest = interval
+		s.longest = 0
 	}
 	s.interval = interval
 }
