@@ -258,14 +258,18 @@ func TestWildChaosWithWorkersSendsTheSamePackets(t *testing.T) {
 // TestChaosWithSharedPacketsSendsTheSamePackets: the packets of peers with filters do not depend on
 // whether shared packets are used.
 func TestChaosWithSharedPacketsSendsTheSamePackets(t *testing.T) {
-	seeds := []uint64{60006} // a keyframe fallback in a shared packet, whose update takes one bit more than the full state
+	seeds := []uint64{
+		60006, // a keyframe fallback in a shared packet, whose update takes one bit more than the full state
+		84,
+		1795499702356075528, // two more slots take fewer bits than one, at the end of a packet
+	}
 	for i, seed := uint64(0), seedOf(t); i < uint64(roundsOf(12, 4, 2)); i++ {
 		seeds = append(seeds, seed+i)
 	}
 	for i, seed := range seeds {
 		c := randomChaosConfig(seed)
 		if i == 1 { // peers with several intervals and shared packets against the same baseline
-			c = chaosConfig{seed: 84, n: 130, mtu: 1200, window: 64, grid: 1, ends: 10, delay: 4, jitter: 2, loss: 0.01}
+			c = chaosConfig{seed: seed, n: 130, mtu: 1200, window: 64, grid: 1, ends: 10, delay: 4, jitter: 2, loss: 0.01}
 		}
 		c.n, c.workers, c.ends, c.views, c.toggles, c.sharedPackets = min(c.n, 130), 1, max(c.ends, 3), true, false, false
 		c.reconnect = false

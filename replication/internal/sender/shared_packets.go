@@ -229,19 +229,25 @@ func (k *packetWriter) addStretch(entries []encode.SharedEntry, b int, slots uin
 }
 
 // addFitting adds the slots of as many of adjacent entries as the open packet has room for, and returns their
-// number.
-func (k *packetWriter) addFitting(entries []encode.SharedEntry, b int, slots uint64) int {
-	mark := k.cache.Slots.Mark()
-	for n := len(entries); n > 0; n-- {
-		if size := int(entries[n-1].End - entries[0].From); size <= k.w.Remaining() {
-			if k.cache.Slots.AddUpdates(b, slots); k.fits(size) {
-				return n
-			}
-			k.cache.Slots.Rollback(&mark)
+// number. These are the ones that would fit one after the other: a slot can make the lists shorter, so more
+// might fit together.
+func (k *packetWriter) addFitting(entries []encode.SharedEntry, b int, slots uint64) (n int) {
+	for from := entries[0].From; n < len(entries); {
+		more := len(entries) - n
+		next := lowest(slots, more)
+		for more > 1 && !k.fitsNext(b<<6+bits.Len64(next)-1, more, int(entries[n+more-1].End-from)) {
+			more /= 2
+			next = lowest(next, more)
 		}
-		slots &^= 1 << (bits.Len64(slots) - 1)
+		mark, size := k.cache.Slots.Mark(), int(entries[n+more-1].End-from)
+		if k.cache.Slots.AddUpdates(b, next); size > k.w.Remaining() || !k.fits(size) {
+			k.cache.Slots.Rollback(&mark)
+			break
+		}
+		slots &^= next
+		n += more
 	}
-	return 0
+	return n
 }
 
 // lowest returns the n lowest of some slots.
