@@ -243,7 +243,8 @@ func TestABurstAfterSilenceIsWithinTheBudget(t *testing.T) {
 			from := len(h.bytes)
 			h.play(240)
 			requireWithin(t, h.bytes, rate, 60, depthOf(h.peer, rate))
-			require.Greater(t, sum(h.bytes[from+90:]), steady*95/100, "and no slower")
+			// 0.94 to 1.05 in 100 seeds: some 25 packets are compared with as many others.
+			require.Greater(t, sum(h.bytes[from+90:]), steady*90/100, "and no slower")
 		}
 	}
 }
