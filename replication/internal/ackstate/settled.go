@@ -15,7 +15,7 @@ import (
 type Settled struct {
 	next     uint32     // sequence of the first packet of this tick
 	first    delta.Tick // of the first packet in flight at the beginning of this tick; if there was none, this tick
-	sent     delta.Tick // the last one with a packet; at first, that of the first tick
+	sent     delta.Tick // of the last packet; before there is one, the first tick
 	longest  uint16     // the longest distance that the client may have measured, a multiple of the interval
 	since    uint16     // ticks since the interval changed
 	waits    uint16     // for so many acknowledgements, after the interval has changed
@@ -60,11 +60,11 @@ func (s *Settled) End(now delta.Tick) { s.ended = uint16(now) }
 // between any two.
 func (s *Settled) follow(p *Tracker) {
 	now, interval := p.Snap.Tick, uint8(p.Interval)
-	some := len(p.Log.Ring) > 0
+	begun := len(p.Log.Ring) > 0
 	switch {
 	case s.interval == 0:
 		s.sent = now
-	case some && p.Log.Next != s.next:
+	case begun && p.Log.Next != s.next:
 		last := p.Log.At(p.Log.Next - 1).Tick
 		s.longest, s.sent = max(s.longest, uint16(min(last-s.sent, math.MaxUint16))), last
 	}
@@ -72,7 +72,7 @@ func (s *Settled) follow(p *Tracker) {
 	if s.since += min(math.MaxUint16-s.since, 1); shorter || interval != s.interval {
 		s.since = 0
 	}
-	if some && (shorter || s.interval%interval != 0) {
+	if begun && (shorter || s.interval%interval != 0) {
 		s.waits = uint16(remeasure + p.Log.open())
 		s.longest = 0
 	}

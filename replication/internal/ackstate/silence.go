@@ -33,9 +33,9 @@ const (
 // Silence measures for how long a peer has acknowledged nothing.
 type Silence struct {
 	answered uint32     // sequence of the next packet when the last ack came
-	since    delta.Tick // when the first packet with contents was sent since then, if Waiting
+	since    delta.Tick // if Waiting, the tick of the first packet with contents since then
 	Length   delta.Tick // of the silence at this tick; 0: the peer does not count as silent
-	Waiting  bool       // there was one
+	Waiting  bool       // packets with contents were sent since the last ack
 	Mute     bool       // only empty packets are sent
 	Paused   bool       // no state is sent in this tick
 }
