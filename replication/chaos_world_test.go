@@ -9,6 +9,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -98,7 +99,7 @@ type chaosConfig struct {
 	wild          *wildConfig
 	settled       bool // settled ticks are checked
 	interval      int  // the send interval of all peers, 0: it may change
-	views         bool // every peer that can be sent something in every tick has a filter
+	views         bool // every peer that may be sent complete packet sets has a filter
 }
 
 var chaosRests = []int{1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 19, 20, 21, 22, 24, 28, 31, 32, 33, 34, 40, 47, 63, 64, 65, 66}
@@ -219,7 +220,8 @@ func (a *chaosGame) join() {
 		e.peer.SetSendInterval(c.interval)
 	}
 	if m := len(a.ends); c.views {
-		if e.peer.SetSendInterval(pick(e.rng, 1, 1, 2, 3, 8, 9)); e.peer.acked.Interval == 1 || m%2 == 0 || c.wild != nil {
+		e.peer.SetSendInterval(pick(e.rng, 1, 1, 2, 3, 8, 9))
+		if e.peer.acked.Interval <= snapshot.MaxPeriod || m%2 == 0 || c.wild != nil {
 			e.peer.SetInterest(Interest{Keep: m%2 == 0, Visible: func(e ecs.Entity) bool { return (int(e.ID())+a.now/64)%7 != m }})
 		}
 	}

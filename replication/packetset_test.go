@@ -52,11 +52,12 @@ func TestSharedPacketsCarryTheSameAsCachedEntries(t *testing.T) {
 // then, since what it misses is sent apart.
 func TestLossDoesNotKeepPacketsFromBeingShared(t *testing.T) {
 	seed := seedOf(t)
-	play := func(leastApart int) float64 {
+	play := func(interval, leastApart int) float64 {
 		r := newSharedRig(t, scaleGame(2000), 0, 0, seed)
 		r.server.opts.LeastApart = leastApart
 		for i := range 6 {
 			r.fakes, r.acks = append(r.fakes, connectFake(t, r.server, uint64(i)+1, 4, 0.03)), append(r.acks, nil)
+			r.fakes[i].peer.SetSendInterval(interval)
 		}
 		for range 300 {
 			r.tick()
@@ -68,9 +69,32 @@ func TestLossDoesNotKeepPacketsFromBeingShared(t *testing.T) {
 		}
 		return float64(r.server.Stats().SharedPackets) / float64(packets)
 	}
-	with, without := play(config.LeastApart), play(math.MaxInt)
-	require.Greater(t, with, 0.75)
-	require.Less(t, without, 0.6)
+	for _, c := range []struct {
+		interval      int
+		with, without float64
+	}{{1, 0.75, 0.6}, {3, 0.74, 0.73}} {
+		require.Greater(t, play(c.interval, config.LeastApart), c.with)
+		require.Less(t, play(c.interval, math.MaxInt), c.without)
+	}
+}
+
+// TestPeersWithSeveralIntervalsShare: each gets what changed since its last turn, from packets that those with the
+// same interval and turn share.
+func TestPeersWithSeveralIntervalsShare(t *testing.T) {
+	r := newSharedRig(t, scaleGame(2000), 0, 0, seedOf(t))
+	r.connect(t, 24, 0)
+	for i, f := range r.fakes {
+		f.peer.SetSendInterval(1 + i%4)
+	}
+	for range 120 {
+		r.tick()
+	}
+	r.check(t)
+	packets := uint64(0)
+	for _, f := range r.fakes {
+		packets += f.peer.Stats().Packets
+	}
+	require.Greater(t, r.server.Stats().SharedPackets, packets*2/3)
 }
 
 // TestSharedPacketsMixWithOtherPackets: peers that need more than the shared packets get these, or
@@ -328,9 +352,12 @@ func TestSharedPacketsReleaseTheirMemory(t *testing.T) {
 		c.tickAll()
 	}
 	for i := range 40 {
-		cache.Add(snapshot.BasePair{Base: delta.Tick(i)}, false)
+		cache.Add(snapshot.BasePair{Base: delta.Tick(i)}, nil)
 	}
 	require.GreaterOrEqual(t, kept(), 40)
+	of, one, two := snapshot.BasePair{}, &snapshot.Period{Ticks: 2}, &snapshot.Period{Ticks: 4}
+	require.NotEqual(t, cache.Add(of, one), cache.Add(of, two), "peers with another interval need something else")
+	require.Equal(t, cache.Add(of, two), cache.Find(of, two))
 	for range 2 * ackstate.ResizeTicks {
 		c.tickAll()
 	}

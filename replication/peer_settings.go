@@ -152,5 +152,5 @@ func (p *Peer) SetSendInterval(n int) {
 	if n < 1 || n > wire.MaxInterval {
 		panic(fmt.Sprintf("replication: a send interval of %d ticks: use 1 to %d", n, wire.MaxInterval))
 	}
-	p.acked.Interval = delta.Tick(n)
+	p.acked.SetInterval(delta.Tick(n))
 }

@@ -147,20 +147,26 @@ func (t *AckTable) pass(to, now delta.Tick) {
 		}
 		row[b] = word | ^held
 	}
-	for at := before + 1; at != to; at++ {
+	t.passOver(to)
+}
+
+// skip moves Through to a tick, in which the peer was sent something, but nothing in the ticks before it:
+// nothing was missing, and nothing is.
+func (t *AckTable) skip(to delta.Tick) {
+	t.passOver(to)
+	t.some &^= 1 << (to % snapshot.RecentTicks)
+}
+
+// passOver moves Through to a tick. Something is missing as of those before it, in which the peer was sent
+// nothing, and of that tick.
+func (t *AckTable) passOver(to delta.Tick) {
+	for at := t.Through + 1; at != to; at++ {
 		t.some |= 1 << (at % snapshot.RecentTicks)
 		t.skipped |= 1 << (at % snapshot.RecentTicks)
 	}
 	t.Through = to
 	t.some |= 1 << (to % snapshot.RecentTicks)
 	t.skipped &^= 1 << (to % snapshot.RecentTicks)
-}
-
-// skip moves Through to the next tick: nothing was missing, and nothing is.
-func (t *AckTable) skip() {
-	t.Through++
-	t.some &^= 1 << (t.Through % snapshot.RecentTicks)
-	t.skipped &^= 1 << (t.Through % snapshot.RecentTicks)
 }
 
 // skipTo moves Through to a tick far ahead, with no sends in between. It forgets what was missing
@@ -338,6 +344,3 @@ func (t *AckTable) refresh(b int, slots uint64, limit, now delta.Tick) (lost uin
 	}
 	return lost
 }
-
-// maxSpan is the longest send interval, in ticks, over which changes are tracked.
-const maxSpan = 8

@@ -185,7 +185,7 @@ func (a *ackTwin) follow() {
 			}
 			continue
 		}
-		for end := before + 1 + delta.Tick(a.rng.IntN(maxSpan)); to != end && to != last && (len(a.sent) == 0 || a.sent[0].at != to); {
+		for end := before + 1 + delta.Tick(a.rng.IntN(snapshot.MaxPeriod)); to != end && to != last && (len(a.sent) == 0 || a.sent[0].at != to); {
 			to++
 		}
 		a.passed[to] = true
@@ -203,7 +203,7 @@ func (a *ackTwin) follow() {
 			a.note(p)
 		}
 		if p.full && p.came && to == before+1 && t.LacksNothing(before) {
-			t.skip()
+			t.skip(to)
 			continue
 		}
 		t.pass(to, a.now)

@@ -94,7 +94,7 @@ func (p *Tracker) Follow() {
 // something, and whether that tick has ended.
 func (p *Tracker) nextSend(last delta.Tick) (at delta.Tick, ended bool) {
 	at = p.Acks.Through + 1
-	if p.Interval > maxSpan { // after a longer interval it is not known what changed in it
+	if p.Interval > snapshot.MaxPeriod { // after a longer interval it is not known what changed in it
 		return at, true
 	}
 	for (at+p.Phase)%p.Interval != 0 && (p.Followed == p.Log.Next || p.Log.At(p.Followed).Tick != at) {
@@ -143,8 +143,8 @@ func (p *Tracker) silentUntil(last delta.Tick) (to delta.Tick, end uint32) {
 func (p *Tracker) pass(at delta.Tick, end uint32) {
 	t, before := &p.Acks, p.Acks.Through
 	p.noteArrived(before, at, end)
-	if at == before+1 && t.LacksNothing(before) && p.sentAll(at) && p.allArrived(end) {
-		t.skip()
+	if t.LacksNothing(before) && p.sentAll(at) && p.allArrived(end) {
+		t.skip(at)
 		p.Followed = end
 		return
 	}
@@ -192,9 +192,10 @@ func (p *Tracker) noteArrived(before, at delta.Tick, end uint32) {
 	}
 }
 
-// sentAll reports whether all changes of a tick were sent to the peer in shared packets.
+// sentAll reports whether all changes of the send interval up to a tick were sent to the peer in shared packets
+// of that tick.
 func (p *Tracker) sentAll(at delta.Tick) bool {
-	return p.full[at%snapshot.RecentTicks] == at
+	return p.ended-at < snapshot.RecentTicks && p.full>>(at%snapshot.RecentTicks)&1 != 0
 }
 
 // allArrived reports whether all unresolved packets before a sequence are shared ones and were

@@ -11,7 +11,7 @@ import (
 
 // TestBaselinesOfASendInterval: with a send interval, both baselines are ticks of the peer's sends.
 func TestBaselinesOfASendInterval(t *testing.T) {
-	for interval := delta.Tick(2); interval <= maxSpan; interval++ {
+	for interval := delta.Tick(2); interval <= snapshot.MaxPeriod; interval++ {
 		for phase := range 2 * interval {
 			p := bases{acks: &AckTable{}, Interval: interval, Phase: phase}
 			for at := delta.Tick(100); at < 100+2*interval; at++ {

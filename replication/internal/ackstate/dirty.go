@@ -96,8 +96,21 @@ func (p *Tracker) InInterval() bool {
 	return p.Interval == 1 || (p.Snap.Tick+p.Phase)%p.Interval == 0
 }
 
-// EveryTick reports whether the peer may be sent state in every tick.
-func (p *Tracker) EveryTick() bool { return p.Interval == 1 && p.Silence.Length == 0 }
+// FindPeriod sets Period, and reports whether the peer has been sent state in its send intervals so far.
+func (p *Tracker) FindPeriod() (inOrder bool) {
+	if p.Period = nil; p.InInterval() {
+		p.Period = p.Snap.Slots.Periods.Get(p.Interval)
+	}
+	return p.Period != nil && p.Silence.Length == 0
+}
+
+// SetInterval sets the send interval.
+func (p *Tracker) SetInterval(n delta.Tick) {
+	if n != p.Interval {
+		p.Interval = n
+		p.full, p.exact = 0, 0 // these are about the old one
+	}
+}
 
 // MayRest reports whether this tick takes no more for the peer than to note changes, since it is
 // sent no state. That does not hold while it has new messages, which may depend on what it sees
@@ -106,16 +119,16 @@ func (p *Tracker) MayRest() bool {
 	return !p.MaySendNow() && p.sight.View.Limited == (p.sight.View.InView != nil)
 }
 
-// Splits reports whether what is dirty but did not change in this tick, because it was lost before, is sent in
-// packets apart. Then these do not keep the others from being shared, now and by the packets that refer to
-// them.
+// Splits reports whether what is dirty but did not change in this send interval, because it was lost before, is
+// sent in packets apart. Then these do not keep the others from being shared, now and by the packets that refer
+// to them.
 func (p *Tracker) Splits() bool {
-	return p.sight.View.InView == nil && !p.Classes.Compact && p.Snap.Slots.Changes >= p.Snap.Opts.LeastApart &&
+	return p.sight.View.InView == nil && !p.Classes.Compact && p.Period.Changes >= p.Snap.Opts.LeastApart &&
 		len(p.interest.Groups.Blocks) == 0
 }
 
-// CanRelay reports whether shared packets may have what changed in this tick: all of it, or if the peer splits
-// some of it.
+// CanRelay reports whether shared packets may have what changed in this send interval: all of it, or if the peer
+// splits some of it.
 func (p *Tracker) CanRelay(splits bool) bool {
 	of := p.Likely
 	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked {
@@ -124,7 +137,22 @@ func (p *Tracker) CanRelay(splits bool) bool {
 	if !p.holdsPair(of) || !p.Snap.Predicts(of) || !p.refersToAll(of.Base) {
 		return false
 	}
-	return splits || p.HoldsAll() && !p.AnyDirty()
+	return splits || p.HoldsAll() && !p.anyOlder()
+}
+
+// anyOlder reports whether anything is dirty that did not change in this send interval, or is gone.
+func (p *Tracker) anyOlder() bool {
+	if p.Period.Ticks == 1 {
+		return p.AnyDirty() // what changed in this tick is not dirty yet
+	}
+	for w, blocks := range p.Acks.DirtyBlocks {
+		for b := range bitset.Slots(w, blocks) {
+			if p.DirtyIn(b)&^(p.Period.Changed[b]&p.Snap.Slots.Alive[b]) != 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // HoldsAll reports whether the peer holds everything at the likely baselines.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
@@ -81,9 +82,9 @@ func sortBlocks(ref []wire.SlotBlock) []wire.SlotBlock {
 	return ref[:n+1]
 }
 
-// hasAll reports whether the packets of tick now, but for those that are apart, have states of exactly the slots
-// that changed in it, given that they have each slot once at most.
-func (l *SentLog) hasAll(s *snapshot.SlotTable, now delta.Tick) bool {
+// hasAll reports whether the packets of tick now, but for those that are apart, have states of exactly the live
+// slots that changed in the period up to it, given that they have each slot once at most.
+func (l *SentLog) hasAll(s *snapshot.Period, alive bitset.Set, now delta.Tick) bool {
 	n := 0
 	for q := l.Next; q != l.Oldest && l.At(q-1).Tick == now; q-- {
 		sent := l.At(q - 1)
@@ -94,7 +95,7 @@ func (l *SentLog) hasAll(s *snapshot.SlotTable, now delta.Tick) bool {
 			r := l.Record(sent, i)
 			switch {
 			case r.Kind != baseline.RecordState:
-			case r.Mask&^(s.Changed[r.Block]&s.Alive[r.Block]) != 0:
+			case r.Mask&^(s.Changed[r.Block]&alive[r.Block]) != 0:
 				return false
 			default:
 				n += bits.OnesCount64(r.Mask)
@@ -102,7 +103,7 @@ func (l *SentLog) hasAll(s *snapshot.SlotTable, now delta.Tick) bool {
 		}
 	}
 	for _, b := range s.Busy {
-		n -= bits.OnesCount64(s.Changed[b] & s.Alive[b])
+		n -= bits.OnesCount64(s.Changed[b] & alive[b])
 	}
 	return n == 0
 }

@@ -30,13 +30,13 @@ type Tracker struct {
 	Log       SentLog
 	Followed  uint32 // sequence of the first packet that may be unresolved
 
-	// full has, by tick modulo RecentTicks, the ticks whose changes were all sent in shared packets.
-	full [snapshot.RecentTicks]delta.Tick
+	// Period is what changed in this tick's send interval, nil if that is not known.
+	Period *snapshot.Period
 
-	// exact has a bit for each tick up to ended, modulo RecentTicks: the packets to the peer had exactly the
-	// states that changed in it.
-	exact uint32
-	ended delta.Tick
+	// full and exact have a bit for each tick up to ended, modulo RecentTicks. full: what changed in the send
+	// interval up to it was all sent in shared packets; exact: the packets of the tick had exactly these states.
+	full, exact uint32
+	ended       delta.Tick
 
 	// unsure has a bit for each tick up to Through, modulo RecentTicks: half of its packets or more are not
 	// known to have arrived.
@@ -69,11 +69,8 @@ func (p *Tracker) Begin(first uint32, interval delta.Tick, compact, waits bool) 
 	p.Acks.reset(&p.Snap.Slots, p.Snap.Tick)
 	p.Dirty, p.Large = nil, map[int]*LargeState{}
 	p.Log, p.Followed, p.unsure = NewSentLog(first, interval), first, ^uint32(0)
-	p.exact = 0
+	p.full, p.exact = 0, 0
 	p.Trip, p.AnyAcked = clock.RoundTrip{}, false
-	for i := range p.full {
-		p.full[i] = p.Snap.Tick // not a tick of this session
-	}
 	p.Join, p.Silence, p.Settled, p.arrivals = Join{}, Silence{answered: first}, Settled{}, nil
 	p.Classes.Compact = compact
 	p.Structure = nil
@@ -342,10 +339,10 @@ func (p *Tracker) Reference(ref []wire.SlotBlock, at delta.Tick) []wire.SlotBloc
 	return ref
 }
 
-// refersToAll reports whether the slots of packets refer to exactly what changed in a tick, if that is their
-// base tick.
+// refersToAll reports whether the slots of packets refer to exactly what changed in the send interval up to a
+// tick, if that is their base tick.
 func (p *Tracker) refersToAll(at delta.Tick) bool {
-	if p.exact>>(at%snapshot.RecentTicks)&1 == 0 || p.Snap.Tick-at >= snapshot.RecentTicks {
+	if p.exact>>(at%snapshot.RecentTicks)&1 == 0 || p.Snap.Tick-at+p.Interval > snapshot.RecentTicks {
 		return false
 	}
 	_, _, arrived := p.Log.packetsOf(at, p.Followed)
@@ -357,13 +354,13 @@ func (p *Tracker) refersToAll(at delta.Tick) bool {
 func (p *Tracker) EndPackets(shared, once bool) {
 	now, kept := p.Snap.Tick, p.Followed
 	if now-p.ended != 1 { // a function of the user's panicked
-		p.exact = 0
+		p.full, p.exact = 0, 0
 	}
 	p.ended = now
 	bit := uint32(1) << (now % snapshot.RecentTicks)
-	p.exact &^= bit
+	p.full, p.exact = p.full&^bit, p.exact&^bit
 	if !p.Classes.Compact {
-		if shared || once && p.Log.hasAll(&p.Snap.Slots, now) {
+		if shared || once && p.Period != nil && p.Log.hasAll(p.Period, p.Snap.Slots.Alive, now) {
 			p.exact |= bit
 		}
 		if now-p.Likely.Base < snapshot.RecentTicks {
@@ -371,7 +368,7 @@ func (p *Tracker) EndPackets(shared, once bool) {
 		}
 	}
 	if shared {
-		p.full[now%snapshot.RecentTicks] = now
+		p.full |= bit
 	}
 	p.Log.trim(kept)
 }

@@ -15,17 +15,17 @@ import (
 // A PacketSet is a set of packets that peers share in a tick. Its entries are in slot order and all
 // encoded against the same pair of baselines. It is made for peers that hold this pair and contains
 // what any of them needs against it; each peer copies the entries that it needs. A complete set
-// contains everything that changed in the tick: a peer that needs exactly that gets its packets as
+// contains everything that changed in a send interval: a peer that needs exactly that gets its packets as
 // they are, under headers of its own.
 //
 // The bits of an entry depend on the world and the tick only, so the wire does not show whether a
 // set was used.
 type PacketSet struct {
-	snapshot.BasePair            // its baselines
-	complete          bool       // it contains everything that changed in the tick
-	wanted            bitset.Set // slots to be encoded
-	asked             bitset.Set // by block: Slots, Plain and wanted are empty in all others
-	Places            []int32    // by block of slots: index in Blocks, if the block is there
+	snapshot.BasePair                  // its baselines
+	period            *snapshot.Period // of a complete set: it contains everything that changed in it
+	wanted            bitset.Set       // slots to be encoded
+	asked             bitset.Set       // by block: Slots, Plain and wanted are empty in all others
+	Places            []int32          // by block of slots: index in Blocks, if the block is there
 
 	Packets []SharedPacket
 	Blocks  []SharedBlock
@@ -40,7 +40,7 @@ type PacketSet struct {
 	w        bitbuf.Writer // contents of its entries
 	contents []byte
 	lists    wire.SlotLists
-	ref      []wire.SlotBlock // the slots of a complete set's packets refer to those that changed at the first baseline
+	ref      []wire.SlotBlock // those that changed up to the first baseline, which the slots of a complete set refer to
 	refSlots int              // slots in ref
 	room     int              // bits of the body
 	work     int              // of its entries
@@ -90,8 +90,8 @@ func (set *PacketSet) Find(slot int) (*SharedBlock, []SharedEntry) {
 }
 
 // begin empties the set and makes room for the slots of a server.
-func (set *PacketSet) begin(of snapshot.BasePair, complete bool, s *snapshot.SlotTable) {
-	set.BasePair, set.complete = of, complete
+func (set *PacketSet) begin(of snapshot.BasePair, period *snapshot.Period, s *snapshot.SlotTable) {
+	set.BasePair, set.period = of, period
 	set.used, set.open = 0, false
 	set.Packets, set.Blocks, set.Records = set.Packets[:0], set.Blocks[:0], set.Records[:0]
 	set.costs, set.Entries = set.costs[:0], set.Entries[:0]
@@ -108,20 +108,20 @@ func (set *PacketSet) begin(of snapshot.BasePair, complete bool, s *snapshot.Slo
 		set.Places = append(set.Places, 0)
 	}
 	set.ref, set.refSlots = set.ref[:0], 0
-	if complete {
-		set.ref = appendReference(set.ref, s, of.Base)
+	if period != nil {
+		set.ref = appendReference(set.ref, s, of.Base, period.Ticks)
 		set.refSlots = wire.CountSlots(set.ref)
-		for _, b := range s.Busy {
-			set.Want(int(b), s.Changed[b]&s.Alive[b]&^(s.Churned[b]|s.InGroups(int(b))))
+		for _, b := range period.Busy {
+			set.Want(int(b), period.Changed[b]&s.Alive[b]&^(s.Churned[b]|s.InGroups(int(b))))
 		}
 	}
 }
 
 // appendReference appends the slots of the packets of a recent tick to peers that were sent exactly what
-// changed in it.
-func appendReference(ref []wire.SlotBlock, s *snapshot.SlotTable, at delta.Tick) []wire.SlotBlock {
-	for b, mask := range s.LiveLog[at%snapshot.RecentTicks] {
-		if mask != 0 {
+// changed in so many ticks up to it.
+func appendReference(ref []wire.SlotBlock, s *snapshot.SlotTable, at, ticks delta.Tick) []wire.SlotBlock {
+	for b := range s.LiveLog[0] {
+		if mask := s.LiveIn(ticks, at, b); mask != 0 {
 			ref = append(ref, wire.SlotBlock{Block: uint32(b), Mask: mask})
 		}
 	}
@@ -141,11 +141,11 @@ func (set *PacketSet) LacksAny() bool {
 
 // findLacking finds the blocks of which a complete set misses something.
 func (set *PacketSet) findLacking(s *snapshot.SlotTable) {
-	if !set.complete {
+	if set.period == nil {
 		return
 	}
-	for _, b := range s.Busy {
-		if s.Changed[b]&s.Alive[b]&^set.Slots[b] != 0 {
+	for _, b := range set.period.Busy {
+		if set.period.Changed[b]&s.Alive[b]&^set.Slots[b] != 0 {
 			set.Lacking.Add(int(b))
 		}
 	}
@@ -182,7 +182,7 @@ func (set *PacketSet) closePacket(now delta.Tick, shift delta.Shift) {
 	set.open = false
 	k := &set.Packets[len(set.Packets)-1]
 	w := bitbuf.NewWriter(set.buf[set.used:])
-	if set.complete {
+	if set.period != nil {
 		front := wire.Front{Baselines: delta.Baselines{A1: set.Base, A2: set.Second, Two: true}, Shift: shift}
 		front.Write(&w, now)
 		set.lists.Write(&w)

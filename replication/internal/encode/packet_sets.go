@@ -53,10 +53,10 @@ func (c *PacketSets) Begin(now delta.Tick) {
 	}
 }
 
-// Find returns the index of a set, or -1.
-func (c *PacketSets) Find(of snapshot.BasePair, complete bool) int32 {
+// Find returns the index of a set, or -1. A complete set has what changed in a period, others have none.
+func (c *PacketSets) Find(of snapshot.BasePair, period *snapshot.Period) int32 {
 	for i := range c.List {
-		if set := &c.List[i]; set.BasePair == of && set.complete == complete {
+		if set := &c.List[i]; set.BasePair == of && set.period == period {
 			return int32(i)
 		}
 	}
@@ -65,8 +65,8 @@ func (c *PacketSets) Find(of snapshot.BasePair, complete bool) int32 {
 
 // Add returns the index of a set, which is new and empty if there was none; -1 if there are too
 // many sets.
-func (c *PacketSets) Add(of snapshot.BasePair, complete bool) int32 {
-	if i := c.Find(of, complete); i >= 0 {
+func (c *PacketSets) Add(of snapshot.BasePair, period *snapshot.Period) int32 {
+	if i := c.Find(of, period); i >= 0 {
 		return i
 	}
 	n := len(c.List)
@@ -74,7 +74,7 @@ func (c *PacketSets) Add(of snapshot.BasePair, complete bool) int32 {
 		return -1
 	}
 	c.List = reuse(c.List)
-	c.List[n].begin(of, complete, &c.snap.Slots)
+	c.List[n].begin(of, period, &c.snap.Slots)
 	return int32(n)
 }
 
@@ -255,7 +255,7 @@ func (c *PacketSets) appendBlock(set *PacketSet, b int, changed uint64) bool {
 		work += int(works[i])
 		set.Entries = append(set.Entries, SharedEntry{int32(from), int32(w.Len()), works[i], int32(work)})
 	}
-	if set.complete {
+	if set.period != nil {
 		set.lists.AddUpdates(b, changed)
 	}
 	if w.Err() != nil || !set.lists.Fits(set.room-w.Len()) ||

@@ -13,10 +13,11 @@ import (
 // blocks of slots, and stretches of entries.
 
 // relay sends the peer the packets of its packet set of which it holds all baselines, and returns true. What
-// else changed in this tick is dirty then. If the peer does not split, it needs all of the packets and nothing
-// else, or relay sends none and returns false. If nothing changed, there are none.
+// else changed in the send interval is dirty then. If the peer does not split, it needs all of the packets and
+// nothing else, or relay sends none and returns false. If nothing changed, there are none.
 func (p *stateSender) relay(splits bool) bool {
-	if p.snap.Slots.Changes == 0 {
+	period, alive := p.acked.Period, p.snap.Slots.Alive
+	if period.Changes == 0 {
 		return true
 	}
 	if p.packetSet < 0 {
@@ -38,10 +39,9 @@ func (p *stateSender) relay(splits bool) bool {
 			p.markDirty(set, &set.Packets[i])
 		}
 	}
-	s := &p.snap.Slots
 	for w, blocks := range set.Lacking {
 		for b := range bitset.Slots(w, blocks) {
-			p.acked.MarkDirty(b, s.Changed[b]&s.Alive[b]&^set.Slots[b])
+			p.acked.MarkDirty(b, period.Changed[b]&alive[b]&^set.Slots[b])
 		}
 	}
 	return true

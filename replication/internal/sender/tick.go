@@ -30,12 +30,12 @@ func (p *Sender) prepare(c *chooser) {
 	p.acked.ChooseLikely()
 	p.acked.NoteAllChurn()
 	p.planned, p.Relays = sendNothing, false
+	p.inOrder = p.acked.FindPeriod() && p.states.resume == 0 && p.Budget.ample()
 	if p.Rests = !p.HasMessages && p.acked.MayRest(); p.Rests {
 		p.rest()
 		return
 	}
 	p.acked.Expire()
-	p.inOrder = p.acked.EveryTick() && p.states.resume == 0 && p.Budget.ample()
 	p.acked.Look()
 	if p.Budget.Rate > 0 {
 		p.Selector.meet()
@@ -146,7 +146,7 @@ func (p *Sender) sendAll() {
 		p.sendDirty(p.acked.Dirty)
 		return
 	}
-	p.sendDirty(p.snap.Slots.Changed)
+	p.sendDirty(p.acked.Period.Changed)
 	if p.states.resume == 0 {
 		p.Packet.apart = true
 		p.sendDirty(p.acked.Dirty)

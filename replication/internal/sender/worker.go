@@ -51,11 +51,11 @@ func (c *worker) fill(peers []*Sender) {
 func (c *worker) makePacketSets(peers []*Sender) {
 	shares := !c.Snap.Opts.NoSharedPackets
 	for _, p := range peers {
-		if p.states.packetSet = -1; p.Relays && c.Snap.Slots.Changes == 0 {
+		if p.states.packetSet = -1; p.Relays && p.acked.Period.Changes == 0 {
 			continue // it is sent nothing
 		}
 		if shares && p.Relays {
-			p.states.packetSet = c.Sets.Add(p.acked.Likely, true)
+			p.states.packetSet = c.Sets.Add(p.acked.Likely, p.acked.Period)
 		}
 	}
 	for _, p := range peers {
@@ -78,7 +78,9 @@ func (c *worker) want(p *Sender) {
 	}
 	var sets wish
 	for i, of := range p.acked.Pairs {
-		sets.complete[i], sets.partial[i] = c.Sets.Find(of, true), -1
+		if sets.complete[i], sets.partial[i] = -1, -1; p.acked.Period != nil {
+			sets.complete[i] = c.Sets.Find(of, p.acked.Period)
+		}
 	}
 	for w, blocks := range p.acked.Acks.DirtyBlocks {
 		for b := range bitset.Slots(w, blocks) {
@@ -103,13 +105,13 @@ func (c *worker) wantBlock(p *Sender, b int, sets *wish) {
 		held := d &^ p.acked.LackOf(pair, b)
 		d &^= held
 		if sets.complete[i] >= 0 {
-			held &^= s.Changed[b] // which it has
+			held &^= p.acked.Period.Changed[b] // which it has
 		}
 		if held == 0 || !c.Snap.Predicts(pair) {
 			continue
 		}
 		if sets.partial[i] < 0 {
-			sets.partial[i] = c.Sets.Add(pair, false)
+			sets.partial[i] = c.Sets.Add(pair, nil)
 		}
 		if sets.partial[i] >= 0 {
 			c.Sets.List[sets.partial[i]].Want(b, held)

@@ -47,7 +47,9 @@ func (w *Workers) Add(p *Sender) { w.peers = append(w.peers, p) }
 // Ready is called after the last peer was added.
 func (w *Workers) Ready(snap *snapshot.Snapshot) {
 	for _, p := range w.peers {
-		p.direct = len(w.peers) == 1
+		if p.direct = len(w.peers) == 1; p.acked.InInterval() {
+			snap.Slots.Periods.Find(p.acked.Interval, &snap.Slots)
+		}
 	}
 	if slices.ContainsFunc(w.peers, func(p *Sender) bool { return p.Budget.Rate > 0 }) {
 		snap.Slots.Weights.Update(&snap.Slots, uint32(snap.Tick))

@@ -25,7 +25,8 @@ type SlotTable struct {
 	Busy          []int32                 // blocks with changed slots
 	ChurnedBlocks []int32                 // those of them in which an entity came or went
 	ChangedBlocks bitset.Set              // the blocks of Busy as a set
-	Changes       int                     // number of changed slots
+	changes       int                     // number of changed slots
+	Periods       Periods                 // what changed in several ticks
 
 	ChangedAt     []delta.Tick // when the slot changed last
 	ChangedBefore []delta.Tick // when it changed before that
@@ -157,7 +158,8 @@ func (t *SlotTable) date(slot int, now delta.Tick) {
 
 // List finds the blocks with changes, after the capture.
 func (t *SlotTable) List() {
-	t.Busy, t.ChurnedBlocks, t.Changes = t.Busy[:0], t.ChurnedBlocks[:0], 0
+	t.Periods.begin()
+	t.Busy, t.ChurnedBlocks, t.changes = t.Busy[:0], t.ChurnedBlocks[:0], 0
 	n := len(t.Changed)
 	t.ChangedBlocks = t.ChangedBlocks.Grown(n)
 	clear(t.ChangedBlocks)
@@ -165,7 +167,7 @@ func (t *SlotTable) List() {
 		if word != 0 {
 			t.Busy = append(t.Busy, int32(b))
 			t.ChangedBlocks.Add(b)
-			t.Changes += bits.OnesCount64(word)
+			t.changes += bits.OnesCount64(word)
 			if t.Churned[b] != 0 {
 				t.ChurnedBlocks = append(t.ChurnedBlocks, int32(b))
 			}
@@ -225,6 +227,16 @@ func (t *SlotTable) ChangedIn(at, now delta.Tick, b int) uint64 {
 		return t.Log[at%RecentTicks][b]
 	}
 	return t.ChangedAfter(at-1, b, t.Alive[b])
+}
+
+// LiveIn returns those slots of a block that changed in n ticks up to a recent one that has ended, and held an
+// entity at its end.
+func (t *SlotTable) LiveIn(n, at delta.Tick, b int) (live uint64) {
+	for i := n; i > 0; i-- {
+		tick := (at - i + 1) % RecentTicks
+		live = live&^t.Log[tick][b] | t.LiveLog[tick][b]
+	}
+	return live
 }
 
 // ChangedBy returns when a slot changed last, up to tick at. It returns false if that is too long
