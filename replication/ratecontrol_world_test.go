@@ -154,7 +154,7 @@ func TestBudgetRangeFindsTheLinkCapacity(t *testing.T) {
 	oneGoroutine(t)
 	seed := seedOf(t)
 	for _, loss := range lineLosses {
-		var queues, gains spread
+		var goodputs, queues, gains spread
 		for _, path := range linePaths(loss) {
 			t.Run(path.String(), func(t *testing.T) {
 				var goodput, queue, doubled, halved spread
@@ -176,8 +176,9 @@ func TestBudgetRangeFindsTheLinkCapacity(t *testing.T) {
 					halved.add(s.budget(0, 23, 24) / lineFull)
 				}
 				t.Logf("goodput %v, queue %v s, doubled %v, halved %v", goodput, queue, doubled, halved)
-				require.Greater(t, goodput.least, 0.75)
+				require.Greater(t, goodput.least, 0.6) // of ten seconds, once in 200 games less than 0.75
 				require.LessOrEqual(t, goodput.most, 1.01)
+				goodputs.add(goodput.mean)
 				require.Greater(t, doubled.least, 0.4)
 				gains.add(doubled.mean)
 				require.Less(t, halved.most, 1.1)
@@ -185,7 +186,8 @@ func TestBudgetRangeFindsTheLinkCapacity(t *testing.T) {
 				queues.add(queue.mean)
 			})
 		}
-		t.Logf("loss %v: queues %v s, doubled %v", loss, queues, gains)
+		t.Logf("loss %v: goodput %v, queues %v s, doubled %v", loss, goodputs, queues, gains)
+		require.Greater(t, goodputs.mean, 0.8)
 		require.Greater(t, gains.mean, 0.85-7*loss) // of random losses, some look like a full link
 		require.Less(t, queues.mean, 0.06)
 	}

@@ -13,7 +13,7 @@ import (
 // on, so time goes on, too. Without them it can only be guessed.
 func TestTimeGoesOnInAWorldAtRest(t *testing.T) {
 	for _, rate := range []float64{20, 60} {
-		for loss, most := range map[float64]int{0: 0, 0.02: 100, 0.2: 300} { // frames of 10,000
+		for loss, most := range map[float64]int{0: 0, 0.02: 100, 0.2: 400} { // frames of 10,000
 			g := &game{t: t, rand: newRand(t), rate: rate, frames: 144, wobble: 0.1}
 			g.profile = profile{oneWay: 0.075, jitter: 0.008, loss: loss}
 			g.prepare(g.rand.Uint64(), func() { replication.RegisterMessage[shout](g.schema) })

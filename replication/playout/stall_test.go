@@ -67,8 +67,8 @@ func TestTwoPathsInTurns(t *testing.T) {
 		}
 		g.run(100)
 		t.Logf("turns of %v s: delay %.0f ms, at most %.0f ms, another speed in %.0f %% of frames", period, 1000*sum/frames, 1000*most, 100*odd/frames)
-		require.Less(t, odd, 0.3*frames) // turns of 1 s: mostly 2 to 14 %, up to 24 % in 60 seeds
-		require.Less(t, sum/frames, 0.225)
+		require.Less(t, odd, 0.3*frames)  // turns of 1 s: mostly 2 to 14 %, up to 24 % in 60 seeds
+		require.Less(t, sum/frames, 0.25) // up to 0.23 in 60 seeds
 	}
 }
 
