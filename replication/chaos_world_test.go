@@ -75,7 +75,7 @@ type chaosConfig struct {
 	n             int
 	mtu           int
 	window        int
-	grid          int
+	grid          int // 0: it adapts as soon as there are two base ticks
 	workers       int
 	ends          int
 	delay         int
@@ -140,6 +140,9 @@ func randomChaosConfig(seed uint64) chaosConfig {
 	c.bigRests = r.IntN(2) == 0
 	c.sharedPackets = r.IntN(3) > 0
 	c.apart = pick(rand.New(rand.NewPCG(seed, 78)), 0, 1, 20)
+	if r := rand.New(rand.NewPCG(seed, 79)); r.IntN(4) == 0 {
+		c.grid, c.ends = 0, 5
+	}
 	return c
 }
 
@@ -158,7 +161,11 @@ func newChaosGame(t testing.TB, c chaosConfig) *chaosGame {
 	if c.apart > 0 {
 		opts = append(opts, config.ServerFunc(func(o *config.ServerOptions) { o.LeastApart = c.apart }))
 	}
-	opts = append(opts, WithBaselineInterval(c.grid))
+	if c.grid > 0 {
+		opts = append(opts, WithBaselineInterval(c.grid))
+	} else {
+		opts = append(opts, config.ServerFunc(func(o *config.ServerOptions) { o.MostBases = 1 }))
+	}
 	a.server = NewServer(a.world, testSchema(), opts...)
 	for i := range a.server.schema.Components {
 		a.ids = append(a.ids, ecs.TypeID(a.world, a.server.schema.Components[i].Typ))

@@ -67,8 +67,8 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	o := config.ServerOptions{
 		EndOptions: config.EndOptions{MTU: defaultMTU, Timeout: -1},
 		TickRate:   config.DefaultTickRate,
-		Window:     64, Workers: 1, Grid: 1, Marker: ReplicatedID, FreeWork: config.FreeWork,
-		LeastApart: config.LeastApart,
+		Window:     64, Workers: 1, Marker: ReplicatedID, FreeWork: config.FreeWork,
+		LeastApart: config.LeastApart, MostBases: config.MostBases,
 	}
 	applyOptions("NewServer", opts, func(opt ServerOption) { opt.ApplyToServer(&o) })
 	if o.Timeout < 0 {

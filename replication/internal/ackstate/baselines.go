@@ -28,7 +28,23 @@ func (p *bases) Base() delta.Tick {
 	if p.Interval > 1 {
 		return p.LastSend(at)
 	}
-	return at - at%p.snap.Opts.Grid
+	return at - at%p.step()
+}
+
+// step returns the distance of base ticks. Peers with Compact share nothing, so they keep to the user's grid.
+func (p *bases) step() delta.Tick {
+	switch {
+	case p.Interval > 1:
+		return p.Interval
+	case p.Classes.Compact:
+		return max(p.snap.Opts.Grid, 1)
+	}
+	return p.snap.Bases.Step()
+}
+
+// SharesBases reports whether the peer has a base tick of the common grid, and not one of long ago.
+func (p *bases) SharesBases() bool {
+	return p.Interval == 1 && !p.Classes.Compact && p.snap.Tick-p.acks.Through < snapshot.RecentTicks
 }
 
 // LastSend returns the last tick, up to the given one, in which the send interval allowed a send to
@@ -53,7 +69,7 @@ func (p *bases) chooseLikely(unsure uint32) {
 		return
 	}
 	sure := func(at delta.Tick) bool { return unsure>>(at%snapshot.RecentTicks)&1 == 0 }
-	step := max(p.Interval, p.snap.Opts.Grid)
+	step := p.step()
 	for i := delta.Tick(0); i < baseline.NearBases; i++ {
 		if at := base - i*step; p.acks.Recent(at) && p.snap.Fresh(at) && sure(at) {
 			p.Likely = snapshot.BasePair{Base: at, Second: p.Second(at)}
@@ -82,7 +98,7 @@ func (p *bases) FindPairs() {
 	if p.holdsPair(p.Likely) {
 		p.Pairs = append(p.Pairs, p.Likely)
 	}
-	base, step := p.Base(), max(p.Interval, p.snap.Opts.Grid)
+	base, step := p.Base(), p.step()
 	for i := delta.Tick(0); i < baseline.NearBases && len(p.Pairs) < baseline.NearBases; i++ {
 		at := base - i*step
 		if of := (snapshot.BasePair{Base: at, Second: p.Second(at)}); of != p.Likely && p.holdsPair(of) {

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/stretchr/testify/require"
 )
@@ -30,7 +29,8 @@ func TestBaselinesOfASendInterval(t *testing.T) {
 
 // TestBaselinesOnAGrid: peers without a send interval share a grid of ticks.
 func TestBaselinesOnAGrid(t *testing.T) {
-	snap := &snapshot.Snapshot{Opts: &config.ServerOptions{Grid: 4}}
+	snap := &snapshot.Snapshot{}
+	snap.Bases.Choose(4, 0)
 	p := bases{acks: &AckTable{Through: 107}, snap: snap, Interval: 1, Phase: 3}
 	require.EqualValues(t, 107, p.LastSend(107))
 	require.EqualValues(t, 104, p.Base())

@@ -27,6 +27,9 @@ const ClientTimeout = 10
 // One more packet is little then.
 const LeastApart = 512
 
+// MostBases is the number of base ticks beyond which the server makes do with fewer, see snapshot.BaseGrid.
+const MostBases = 8
+
 // ServerOptions has the settings that the options of a server make.
 type ServerOptions struct {
 	EndOptions
@@ -35,7 +38,7 @@ type ServerOptions struct {
 	TickRate   int
 	HashEvery  delta.Tick // 0 for no state hashes
 	Workers    int
-	Grid       delta.Tick
+	Grid       delta.Tick // 0: snapshot.BaseGrid finds it
 	Marker     func(*ecs.World) ecs.ID
 
 	// KeepArrivals makes the server remember which states arrived at each client. Package rewind sets it.
@@ -50,4 +53,5 @@ type ServerOptions struct {
 	Compact         bool      // the coding of peers that choose none
 	FreeWork        WorkBound // of a packet
 	LeastApart      int       // see LeastApart
+	MostBases       int       // see MostBases
 }

@@ -50,7 +50,11 @@ func (w *Workers) Ready(snap *snapshot.Snapshot) {
 		if p.direct = len(w.peers) == 1; p.acked.InInterval() {
 			snap.Slots.Periods.Find(p.acked.Interval, &snap.Slots)
 		}
+		if snap.Opts.Grid == 0 && p.acked.SharesBases() {
+			snap.Bases.Want(p.acked.Acks.Through)
+		}
 	}
+	snap.Bases.Choose(snap.Opts.Grid, snap.Opts.MostBases)
 	if slices.ContainsFunc(w.peers, func(p *Sender) bool { return p.Budget.Rate > 0 }) {
 		snap.Slots.Weights.Update(&snap.Slots, uint32(snap.Tick))
 	}

@@ -37,6 +37,7 @@ type Snapshot struct {
 	Capture   capture
 	Histories []*delta.History // by component
 	Slots     SlotTable
+	Bases     BaseGrid
 	Steady    Steadiness
 	Phases    phases
 	Gone      []goneSlot // slots that became empty in this tick
