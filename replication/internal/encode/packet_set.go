@@ -24,12 +24,12 @@ type PacketSet struct {
 	snapshot.BasePair                  // its baselines
 	period            *snapshot.Period // of a complete set: it contains everything that changed in it
 	wanted            bitset.Set       // slots to be encoded
-	asked             bitset.Set       // by block: Slots, Plain and wanted are empty in all others
-	Places            []int32          // by block of slots: index in Blocks, if the block is there
+	asked             bitset.Set       // by block: Slots and wanted are empty in all others
+	places            []int32          // by block of slots: index in blocks, if the block is there
 
 	Packets []SharedPacket
-	Blocks  []SharedBlock
-	Entries []SharedEntry
+	blocks  []sharedBlock
+	entries []sharedEntry
 	Records []baseline.SentRecord // of the blocks
 	costs   []delta.Cost          // of the blocks, by field and symbols of components
 	Slots   bitset.Set            // that have an entry
@@ -53,7 +53,7 @@ type SharedPacket struct {
 	First, End int // its blocks
 	Body       []byte
 	Bits       int // of the body
-	Contents   int // where in the body the contents of entries begin; all that an incomplete set has
+	contents   int // where in the body the contents of entries begin; all that an incomplete set has
 	Entries    int
 	Copies     uint32 // peers that were sent it
 
@@ -63,38 +63,73 @@ type SharedPacket struct {
 	Shift  wire.CRCShift
 }
 
-// A SharedBlock is the entries of a block of slots.
-type SharedBlock struct {
-	Packet  int
-	First   int // its first entry
-	Entries int
-	Copies  uint32 // of single entries, in packets of peers
+// A sharedBlock is the entries of a block of slots.
+type sharedBlock struct {
+	packet  int
+	first   int // its first entry
+	entries int
+	copies  uint32 // of single entries, in packets of peers
 
 	firstCost, lastCost int
 }
 
-// A SharedEntry is the position of an entry in the contents of its packet; its work, see
+// A sharedEntry is the position of an entry in the contents of its packet; its work, see
 // config/work.go; and the sum of the work of its block up to and including it.
-type SharedEntry struct{ From, End, Work, Sum int32 }
+type sharedEntry struct{ from, end, work, sum int32 }
 
 // maxSharedBytes bounds the bodies of a set's packets.
 const maxSharedBytes = 1 << 20
 
-// Find returns the block of a slot of the set, and the slot's entry followed by those after it in
-// the block.
-func (set *PacketSet) Find(slot int) (*SharedBlock, []SharedEntry) {
-	b := slot >> 6
-	x := &set.Blocks[set.Places[b]]
-	before := bits.OnesCount64(set.Slots[b] & (1<<(slot&63) - 1))
-	return x, set.Entries[x.First+before : x.First+x.Entries]
+// BlockEntries are the entries of a block of slots in a packet set. They are valid in the present tick.
+type BlockEntries struct {
+	held    uint64 // slots that have an entry
+	entries []sharedEntry
+	from    *SharedPacket
+	copies  *uint32
 }
+
+// In returns the entries of a block, which is in the set.
+func (set *PacketSet) In(b int) BlockEntries {
+	x := &set.blocks[set.places[b]]
+	return BlockEntries{set.Slots[b], set.entries[x.first : x.first+x.entries], &set.Packets[x.packet], &x.copies}
+}
+
+// Size returns how many bits the entries of some slots take, and how much work. All of the slots have entries.
+func (x *BlockEntries) Size(slots uint64) (n, work int) {
+	if slots == x.held {
+		last := &x.entries[len(x.entries)-1]
+		return int(last.end - x.entries[0].from), int(last.sum)
+	}
+	for ; slots != 0; slots &= slots - 1 {
+		e := &x.entries[bits.OnesCount64(x.held&(slots&-slots-1))]
+		n, work = n+int(e.end-e.from), work+int(e.work)
+	}
+	return n, work
+}
+
+// Append appends the entries of some slots. All of the slots have entries.
+func (x *BlockEntries) Append(w *bitbuf.Writer, slots uint64) {
+	body, contents := x.from.Body, x.from.contents
+	if slots == x.held {
+		begin := int(x.entries[0].from)
+		w.WriteSpan(body, contents+begin, int(x.entries[len(x.entries)-1].end)-begin)
+		return
+	}
+	for ; slots != 0; slots &= slots - 1 {
+		e := &x.entries[bits.OnesCount64(x.held&(slots&-slots-1))]
+		w.WriteSpan(body, contents+int(e.from), int(e.end-e.from))
+	}
+}
+
+// Count counts entries that were copied.
+func (x *BlockEntries) Count(n int) { *x.copies += uint32(n) }
 
 // begin empties the set and makes room for the slots of a server.
 func (set *PacketSet) begin(of snapshot.BasePair, period *snapshot.Period, s *snapshot.SlotTable) {
 	set.BasePair, set.period = of, period
 	set.used, set.open = 0, false
-	set.Packets, set.Blocks, set.Records = set.Packets[:0], set.Blocks[:0], set.Records[:0]
-	set.costs, set.Entries = set.costs[:0], set.Entries[:0]
+	set.Packets, set.blocks, set.Records = set.Packets[:0], set.blocks[:0], set.Records[:0]
+	set.costs, set.entries = set.costs[:0], set.entries[:0]
 	for w, asked := range set.asked {
 		for b := range bitset.Slots(w, asked) {
 			set.Slots[b], set.wanted[b] = 0, 0
@@ -104,8 +139,8 @@ func (set *PacketSet) begin(of snapshot.BasePair, period *snapshot.Period, s *sn
 	clear(set.Lacking)
 	set.Slots, set.wanted = set.Slots.Grown(s.Len()), set.wanted.Grown(s.Len())
 	set.asked, set.Lacking = set.asked.Grown(len(set.Slots)), set.Lacking.Grown(len(set.Slots))
-	for len(set.Places) < len(set.Slots) {
-		set.Places = append(set.Places, 0)
+	for len(set.places) < len(set.Slots) {
+		set.places = append(set.places, 0)
 	}
 	set.ref, set.refSlots = set.ref[:0], 0
 	if period != nil {
@@ -169,7 +204,7 @@ func (set *PacketSet) openPacket(s *snapshot.Snapshot) bool {
 	set.w.Reset(set.contents[:room])
 	set.lists.Begin(set.ref, set.refSlots)
 	set.room, set.work = 8*room-wire.MaxFrontBits, 0
-	set.Packets = append(set.Packets, SharedPacket{First: len(set.Blocks)})
+	set.Packets = append(set.Packets, SharedPacket{First: len(set.blocks)})
 	set.open = true
 	return true
 }
@@ -187,18 +222,18 @@ func (set *PacketSet) closePacket(now delta.Tick, shift delta.Shift) {
 		front.Write(&w, now)
 		set.lists.Write(&w)
 	}
-	k.Contents = w.Len()
+	k.contents = w.Len()
 	w.WriteRun(set.w.Bytes(), set.w.Len())
-	k.Bits, k.Body, k.End = w.Len(), w.Bytes(), len(set.Blocks)
+	k.Bits, k.Body, k.End = w.Len(), w.Bytes(), len(set.blocks)
 	set.used += len(k.Body)
 }
 
 // finish adds what was sent of the set to the counts of a worker.
 func (set *PacketSet) finish(counts *Counts, now delta.Tick) {
-	for i := range set.Blocks {
-		k := &set.Blocks[i]
-		entries, packets := uint64(k.Entries), uint64(set.Packets[k.Packet].Copies)
-		copies := packets*entries + uint64(k.Copies)
+	for i := range set.blocks {
+		k := &set.blocks[i]
+		entries, packets := uint64(k.entries), uint64(set.Packets[k.packet].Copies)
+		copies := packets*entries + uint64(k.copies)
 		for _, cost := range set.costs[k.firstCost:k.lastCost] {
 			counts.FieldBits[cost.Field] += uint64(cost.Bits) * copies / entries
 		}

@@ -234,9 +234,9 @@ func (c *PacketSets) tryBlock(set *PacketSet, b int, changed uint64) bool {
 			return false
 		}
 	}
-	n := len(set.Blocks)
+	n := len(set.blocks)
 	fits := c.appendBlock(set, b, changed)
-	if opened && len(set.Blocks) == n {
+	if opened && len(set.blocks) == n {
 		set.open, set.Packets = false, set.Packets[:len(set.Packets)-1]
 	}
 	return fits
@@ -246,14 +246,14 @@ func (c *PacketSets) tryBlock(set *PacketSet, b int, changed uint64) bool {
 // don't fit.
 func (c *PacketSets) appendBlock(set *PacketSet, b int, changed uint64) bool {
 	mark, lists, w := set.w.Mark(), set.lists.Mark(), set.w
-	k := SharedBlock{Packet: len(set.Packets) - 1, First: len(set.Entries)}
+	k := sharedBlock{packet: len(set.Packets) - 1, first: len(set.entries)}
 	works, work := c.columns.Works(changed), 0
 	for d := changed; d != 0; d &= d - 1 {
 		i := bits.TrailingZeros64(d)
 		from := w.Len()
 		c.columns.Write(&w, b<<6+i)
 		work += int(works[i])
-		set.Entries = append(set.Entries, SharedEntry{int32(from), int32(w.Len()), works[i], int32(work)})
+		set.entries = append(set.entries, sharedEntry{int32(from), int32(w.Len()), works[i], int32(work)})
 	}
 	if set.period != nil {
 		set.lists.AddUpdates(b, changed)
@@ -262,16 +262,16 @@ func (c *PacketSets) appendBlock(set *PacketSet, b int, changed uint64) bool {
 		!c.snap.Opts.FreeWork.Allows(set.work+work, w.Len()) {
 		w.Rollback(mark)
 		set.lists.Rollback(&lists)
-		set.Entries = set.Entries[:k.First]
+		set.entries = set.entries[:k.first]
 		return false
 	}
 	set.w, set.work = w, set.work+work
-	k.Entries, k.firstCost = len(set.Entries)-k.First, len(set.costs)
+	k.entries, k.firstCost = len(set.entries)-k.first, len(set.costs)
 	set.costs = c.columns.AppendCosts(set.costs)
 	k.lastCost = len(set.costs)
-	set.Packets[k.Packet].Entries += k.Entries
-	set.Slots[b], set.Places[b] = changed, int32(len(set.Blocks))
+	set.Packets[k.packet].Entries += k.entries
+	set.Slots[b], set.places[b] = changed, int32(len(set.blocks))
 	set.Records = append(set.Records, baseline.NewRecord(b, changed, baseline.RecordState))
-	set.Blocks = append(set.Blocks, k)
+	set.blocks = append(set.blocks, k)
 	return true
 }

@@ -51,10 +51,6 @@ func (p *stateSender) sendSlots(of bitset.Set, from, to int) bool {
 		if d == 0 {
 			continue
 		}
-		if last := p.copyBlocks(of, b, d); last >= 0 {
-			b = last
-			continue
-		}
 		if p.sendBlock(b, d) != nil {
 			p.resume = max(b<<6+bits.TrailingZeros64(p.acked.Dirty[b]&d), 1) // 0 would mean that nothing is left
 			return false
@@ -84,7 +80,7 @@ func (p *stateSender) sendBlock(b int, d uint64) error {
 		i := bits.TrailingZeros64(d)
 		bit := uint64(1) << i
 		if copies&bit != 0 {
-			if put := p.packet.putStretch(set, b, d&copies, d); put != 0 {
+			if put := p.packet.putCopies(set, b, d&copies, d); put != 0 {
 				p.acked.Dirty[b] &^= put // the client shows them already, as it holds their baselines
 				p.stats.Updates += uint64(bits.OnesCount64(put))
 				d &^= put
