@@ -16,6 +16,7 @@ type bases struct {
 	Phase    delta.Tick          // spreads the sends of peers over the interval
 	Likely   snapshot.BasePair   // the baselines that most slots are likely to have, see chooseLikely
 	Pairs    []snapshot.BasePair // baselines that are tried first, the likely ones in front
+	oldest   delta.Tick          // first baseline of these
 	Classes  baseline.Classes    // result of Classify
 }
 
@@ -95,15 +96,24 @@ func (p *bases) holdsPair(of snapshot.BasePair) bool {
 // baselines of its own.
 func (p *bases) FindPairs() {
 	p.Pairs = p.Pairs[:0]
-	if p.holdsPair(p.Likely) {
-		p.Pairs = append(p.Pairs, p.Likely)
-	}
 	base, step := p.Base(), p.step()
+	p.oldest = base
+	if p.holdsPair(p.Likely) {
+		p.addPair(p.Likely)
+	}
 	for i := delta.Tick(0); i < baseline.NearBases && len(p.Pairs) < baseline.NearBases; i++ {
 		at := base - i*step
 		if of := (snapshot.BasePair{Base: at, Second: p.Second(at)}); of != p.Likely && p.holdsPair(of) {
-			p.Pairs = append(p.Pairs, of)
+			p.addPair(of)
 		}
+	}
+}
+
+// addPair adds baselines to Pairs.
+func (p *bases) addPair(of snapshot.BasePair) {
+	p.Pairs = append(p.Pairs, of)
+	if of.Base.Before(p.oldest) {
+		p.oldest = of.Base
 	}
 }
 
@@ -120,6 +130,9 @@ func (p *bases) Classify(b int, d uint64) {
 	if full := d & t.None[b]; full != 0 {
 		p.Classes.List = append(p.Classes.List, baseline.Class{Mask: full, Full: true})
 		d &^= full
+	}
+	if !p.Classes.Compact {
+		d &^= p.addAllOld(b, d)
 	}
 	for _, of := range p.Pairs { // other peers share these, so the update may be encoded already
 		if d == 0 {
@@ -150,6 +163,19 @@ func (p *bases) addHeld(b int, d uint64, at delta.Tick) uint64 {
 		p.addRecent(b, held, at)
 	}
 	return d &^ held
+}
+
+// addAllOld adds the classes of those of some slots that the peer holds only as of ticks before all pairs of baselines,
+// and returns them. With a short budget these are most.
+func (p *bases) addAllOld(b int, d uint64) (old uint64) {
+	t := p.acks
+	for slot := range bitset.Slots(b, d&t.Lacks(t.Through, b)) {
+		if t.Since[slot].Before(p.oldest) {
+			old |= 1 << (slot & 63)
+			p.addOld(slot)
+		}
+	}
+	return old
 }
 
 // addOld adds the class of a slot that the peer holds only as of a tick that is no base.
