@@ -44,6 +44,7 @@ type chaosGame struct {
 	t      testing.TB
 	cfg    chaosConfig
 	rng    *rand.Rand
+	grids  *rand.Rand // of steps between base ticks
 	world  *ecs.World
 	server *Server
 	truth  *truth
@@ -75,7 +76,7 @@ type chaosConfig struct {
 	n             int
 	mtu           int
 	window        int
-	grid          int // 0: it adapts as soon as there are two base ticks
+	grid          int // 0: it changes at random in every tick
 	workers       int
 	ends          int
 	delay         int
@@ -141,7 +142,7 @@ func randomChaosConfig(seed uint64) chaosConfig {
 	c.sharedPackets = r.IntN(3) > 0
 	c.apart = pick(rand.New(rand.NewPCG(seed, 78)), 0, 1, 20)
 	if r := rand.New(rand.NewPCG(seed, 79)); r.IntN(4) == 0 {
-		c.grid, c.ends = 0, 5
+		c.grid = 0
 	}
 	return c
 }
@@ -153,7 +154,7 @@ func (a *chaosGame) fail(format string, args ...any) {
 }
 
 func newChaosGame(t testing.TB, c chaosConfig) *chaosGame {
-	a := &chaosGame{t: t, cfg: c, rng: rand.New(rand.NewPCG(c.seed, 5))}
+	a := &chaosGame{t: t, cfg: c, rng: rand.New(rand.NewPCG(c.seed, 5)), grids: rand.New(rand.NewPCG(c.seed, 6))}
 	w := ecs.NewWorld()
 	a.world = &w
 	opts := []ServerOption{WithSeed(c.seed), WithMTU(c.mtu), WithWindow(c.window), WithWorkers(c.workers), replicationtest.FirstTick(c.firstTick), replicationtest.FirstSequence(c.firstSeq)}
@@ -163,8 +164,6 @@ func newChaosGame(t testing.TB, c chaosConfig) *chaosGame {
 	}
 	if c.grid > 0 {
 		opts = append(opts, WithBaselineInterval(c.grid))
-	} else {
-		opts = append(opts, config.ServerFunc(func(o *config.ServerOptions) { o.MostBases = 1 }))
 	}
 	a.server = NewServer(a.world, testSchema(), opts...)
 	for i := range a.server.schema.Components {

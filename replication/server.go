@@ -68,7 +68,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 		EndOptions: config.EndOptions{MTU: defaultMTU, Timeout: -1},
 		TickRate:   config.DefaultTickRate,
 		Window:     64, Workers: 1, Marker: ReplicatedID, FreeWork: config.FreeWork,
-		LeastApart: config.LeastApart, MostBases: config.MostBases,
+		LeastApart: config.LeastApart,
 	}
 	applyOptions("NewServer", opts, func(opt ServerOption) { opt.ApplyToServer(&o) })
 	if o.Timeout < 0 {

@@ -45,9 +45,9 @@ func WithTickRate(perSecond int) ServerOption {
 
 // WithBaselineInterval makes the server take updates against the newest acknowledged state of a tick that is a multiple
 // of n, where a peer got everything so far. Peers with other round trips then share more of the encoding, and updates
-// are a little larger, since baselines are older by (n-1)/2 ticks on average. By default n is 1, and with 32 peers or
-// more the least n with which these have at most 8 different baseline ticks. It changes nothing for peers that have a
-// send interval.
+// are a little larger, since baselines are older by (n-1)/2 ticks on average. By default n is 1; with 32 peers or more,
+// if all of them see everything, it is the least n with which they have about 8 different baseline ticks at most. It
+// changes nothing for peers that have a send interval.
 //
 // Panics if n is not 1, 2, 4 or 8.
 func WithBaselineInterval(n int) ServerOption {

@@ -149,6 +149,9 @@ func (a *chaosGame) replicateWildly() {
 	}()
 	a.unfinished = true
 	a.armed = a.cfg.wild != nil && a.now < a.cfg.ticks
+	if a.cfg.grid == 0 {
+		a.server.opts.Grid = 1 << a.grids.IntN(4)
+	}
 	a.server.Replicate()
 	a.unfinished = false
 }

@@ -30,7 +30,7 @@ func TestBaselinesOfASendInterval(t *testing.T) {
 // TestBaselinesOnAGrid: peers without a send interval share a grid of ticks.
 func TestBaselinesOnAGrid(t *testing.T) {
 	snap := &snapshot.Snapshot{}
-	snap.Bases.Choose(4, 0)
+	snap.Bases.Fix(4)
 	p := bases{acks: &AckTable{Through: 107}, snap: snap, Interval: 1, Phase: 3}
 	require.EqualValues(t, 107, p.LastSend(107))
 	require.EqualValues(t, 104, p.Base())

@@ -38,7 +38,7 @@ type ServerOptions struct {
 	TickRate   int
 	HashEvery  delta.Tick // 0 for no state hashes
 	Workers    int
-	Grid       delta.Tick // 0: snapshot.BaseGrid finds it
+	Grid       delta.Tick // 0: snapshot.BaseGrid chooses it
 	Marker     func(*ecs.World) ecs.ID
 
 	// KeepArrivals makes the server remember which states arrived at each client. Package rewind sets it.
@@ -53,5 +53,4 @@ type ServerOptions struct {
 	Compact         bool      // the coding of peers that choose none
 	FreeWork        WorkBound // of a packet
 	LeastApart      int       // see LeastApart
-	MostBases       int       // see MostBases
 }

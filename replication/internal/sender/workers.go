@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
@@ -46,15 +47,19 @@ func (w *Workers) Add(p *Sender) { w.peers = append(w.peers, p) }
 
 // Ready is called after the last peer was added.
 func (w *Workers) Ready(snap *snapshot.Snapshot) {
+	open := true
 	for _, p := range w.peers {
 		if p.direct = len(w.peers) == 1; p.acked.InInterval() {
 			snap.Slots.Periods.Find(p.acked.Interval, &snap.Slots)
 		}
-		if snap.Opts.Grid == 0 && p.acked.SharesBases() {
+		if open = open && !p.sight.View.Limited; p.acked.SharesBases() {
 			snap.Bases.Want(p.acked.Acks.Through)
 		}
 	}
-	snap.Bases.Choose(snap.Opts.Grid, snap.Opts.MostBases)
+	snap.Bases.Choose(config.MostBases, open)
+	if snap.Opts.Grid != 0 {
+		snap.Bases.Fix(snap.Opts.Grid)
+	}
 	if slices.ContainsFunc(w.peers, func(p *Sender) bool { return p.Budget.Rate > 0 }) {
 		snap.Slots.Weights.Update(&snap.Slots, uint32(snap.Tick))
 	}

@@ -13,6 +13,7 @@ import (
 type BaseGrid struct {
 	shift  uint8 // the step is 1 << shift
 	enough uint8 // ticks in a row in which half the step would have been enough
+	open   uint8 // ticks in a row in which all peers saw everything, openTicks at most
 
 	peers  int    // that Want was called for
 	wanted uint32 // bits of the base ticks that peers would have with a step of 1, modulo gridTicks
@@ -21,12 +22,16 @@ type BaseGrid struct {
 const (
 	gridTicks   = 32
 	mostShift   = 3
-	shrinkTicks = 64 // after which the step shrinks, so that it does not follow jitter
-	fewPeers    = 4  // for each base tick: with fewer, encoding costs little in all
+	shrinkTicks = 64            // after which the step shrinks, so that it does not follow jitter
+	openTicks   = 2 * gridTicks // after which what was hidden from a peer no longer shows in what others want
+	fewPeers    = 4             // for each base tick: with fewer, encoding costs little in all
 )
 
 // Step returns 1, 2, 4 or 8.
 func (g *BaseGrid) Step() delta.Tick { return 1 << g.shift }
+
+// Fix sets the step.
+func (g *BaseGrid) Fix(step delta.Tick) { g.shift = uint8(bits.TrailingZeros32(uint32(step))) }
 
 // Want adds the newest tick that a peer without a send interval could have as its base tick.
 func (g *BaseGrid) Want(at delta.Tick) {
@@ -34,16 +39,24 @@ func (g *BaseGrid) Want(at delta.Tick) {
 	g.peers++
 }
 
-// Choose sets the step, after the last peer: to the given one, or if that is 0, to the least one with which there
-// are at most so many base ticks, if there are several times as many peers. The step shrinks only if there would
-// be a fourth less than that for a while.
-func (g *BaseGrid) Choose(fixed delta.Tick, most int) {
-	if fixed != 0 {
-		g.shift = uint8(bits.TrailingZeros32(uint32(fixed)))
+// Choose sets the step, after the last peer: to the least one with which there are at most so many base ticks, if
+// there are several times as many peers. The step shrinks only if there would be a fourth less than that for a
+// while.
+//
+// Which tick a peer wants depends on what it was sent, and the step shows in the packets of all. What a peer is
+// sent must not depend on what it does not see. So the step is 1 unless all peers see everything, as open reports.
+func (g *BaseGrid) Choose(most int, open bool) {
+	defer func() { g.wanted, g.peers = 0, 0 }()
+	if !open {
+		g.open = 0
+	}
+	if g.open < openTicks {
+		g.open++
+		g.shift, g.enough = 0, 0
 		return
 	}
 	if g.peers < fewPeers*most {
-		most = gridTicks
+		most = 2 * gridTicks
 	}
 	for g.shift < mostShift && g.bases(g.shift) > most {
 		g.shift, g.enough = g.shift+1, 0
@@ -53,7 +66,6 @@ func (g *BaseGrid) Choose(fixed delta.Tick, most int) {
 	} else if g.enough++; g.enough == shrinkTicks {
 		g.shift, g.enough = g.shift-1, 0
 	}
-	g.wanted, g.peers = 0, 0
 }
 
 // bases returns the number of base ticks with a step of 1 << shift.

@@ -10,6 +10,14 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
+// newOpenGrid returns a grid after a while in which all peers saw everything.
+func newOpenGrid() (g BaseGrid) {
+	for range openTicks {
+		g.Choose(8, true)
+	}
+	return g
+}
+
 // choose plays a tick in which as many peers have base ticks of each of these ages.
 func (g *BaseGrid) choose(now delta.Tick, peers, most int, ages ...delta.Tick) delta.Tick {
 	for _, age := range ages {
@@ -17,7 +25,7 @@ func (g *BaseGrid) choose(now delta.Tick, peers, most int, ages ...delta.Tick) d
 			g.Want(now - age)
 		}
 	}
-	g.Choose(0, most)
+	g.Choose(most, true)
 	return g.Step()
 }
 
@@ -33,7 +41,7 @@ func ages(from, n delta.Tick) (ages []delta.Tick) {
 func TestBaseGridBoundsTheBaseTicks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(replicationtest.Seed(t), 1))
 	for range 2000 {
-		var g BaseGrid
+		g := newOpenGrid()
 		now, most := delta.Tick(rng.Uint32()), 5+rng.IntN(8)
 		var wanted []delta.Tick
 		for range 1 + rng.IntN(40) {
@@ -57,7 +65,7 @@ func TestBaseGridBoundsTheBaseTicks(t *testing.T) {
 // TestBaseGridIsSlowToShrink: the step grows at once, and shrinks only after a while in which clearly fewer base
 // ticks were wanted.
 func TestBaseGridIsSlowToShrink(t *testing.T) {
-	var g BaseGrid
+	g := newOpenGrid()
 	now := ^delta.Tick(100)
 	play := func(ticks int, wanted ...delta.Tick) (step delta.Tick) {
 		for range ticks {
@@ -77,23 +85,35 @@ func TestBaseGridIsSlowToShrink(t *testing.T) {
 	require.EqualValues(t, 1, play(2*shrinkTicks, ages(4, 5)...))
 }
 
-// TestBaseGridKeepsToFewPeers: where encoding costs little, bytes count more.
+// TestBaseGridKeepsToFewPeers: where encoding costs little, bytes count more, however many base ticks there are.
 func TestBaseGridKeepsToFewPeers(t *testing.T) {
-	var g BaseGrid
-	require.EqualValues(t, 1, g.choose(1000, 1, 8, ages(4, 20)...))
-	require.EqualValues(t, 4, g.choose(1000, 2, 8, ages(4, 20)...))
-	for range 2 * shrinkTicks { // most have left
-		g.choose(1000, 1, 8, ages(4, 20)...)
+	g := newOpenGrid()
+	require.EqualValues(t, 1, g.choose(1000, 1, 8, ages(0, 31)...))
+	require.EqualValues(t, 4, g.choose(1000, 2, 8, ages(0, 31)...))
+	for range 2 * shrinkTicks { // half of them have left
+		g.choose(1000, 1, 8, ages(0, 31)...)
 	}
 	require.EqualValues(t, 1, g.Step())
+}
+
+// TestBaseGridIsOpen: while something is hidden from a peer, and for a while after it, the step is 1.
+func TestBaseGridIsOpen(t *testing.T) {
+	g := newOpenGrid()
+	require.EqualValues(t, 4, g.choose(1000, 8, 8, ages(0, 31)...))
+	g.Choose(8, false)
+	require.EqualValues(t, 1, g.Step())
+	for range openTicks - 1 {
+		require.EqualValues(t, 1, g.choose(1000, 8, 8, ages(0, 31)...))
+	}
+	require.EqualValues(t, 4, g.choose(1000, 8, 8, ages(0, 31)...))
 }
 
 // TestBaseGridCanBeFixed: by the option of a server.
 func TestBaseGridCanBeFixed(t *testing.T) {
 	for _, step := range []delta.Tick{1, 2, 4, 8} {
 		var g BaseGrid
-		g.choose(1000, 8, 8, ages(0, 32)...)
-		g.Choose(step, 8)
+		g.choose(1000, 8, 8, ages(0, 31)...)
+		g.Fix(step)
 		require.Equal(t, step, g.Step())
 	}
 }
