@@ -270,7 +270,7 @@ func TestEverythingConvergesOverHostileLinks(t *testing.T) {
 	for _, e := range g.ends {
 		e.link.SetConfig(netsim.Config{Latency: 2})
 	}
-	for n := range 300 {
+	for n := range 700 { // a client that lost the disconnect seeks its server after 600
 		g.tick()
 		for i, e := range g.ends {
 			e.step(t)
