@@ -2,10 +2,7 @@ package delta
 
 // This file has the history of a component's rows.
 
-import (
-	"fmt"
-	"math/bits"
-)
+import "fmt"
 
 // Found reports whether a History has a row at a tick.
 type Found uint8
@@ -181,43 +178,6 @@ func (h *History) Sure(slot int, t, now Tick) bool {
 		}
 	}
 	return false
-}
-
-// Touch brings memory into the processor's cache before it is needed, so that the processor waits
-// for all of it at once. It reads the present rows of those of 64 slots whose bits are set, where
-// first is the slot of the first bit and a multiple of 64. If a row of the block was superseded in
-// tick now, it also reads the rows that were superseded in ticks from..to. The result has no
-// meaning, but must be used.
-func (h *History) Touch(first int, slots uint64, from, to, now Tick) (sum uint32) {
-	const line = 64 / 4 // words of a cache line
-	b := h.block(first)
-	if b == nil {
-		return 0
-	}
-	if bits.OnesCount64(slots) > blockSlots/8 {
-		for i := 0; i < len(b.records); i += line {
-			sum += b.records[i]
-		}
-	} else {
-		for ; slots != 0; slots &= slots - 1 {
-			sum += b.records[uint(bits.TrailingZeros64(slots))*h.stride]
-		}
-	}
-	if b.latest != now {
-		return sum
-	}
-	l := &b.past
-	for k := l.n - min(l.n, uint(now-from)); k < l.n; k++ {
-		e := l.entry(k)
-		if e.at.Before(from) || e.at.After(to) {
-			continue
-		}
-		end := l.end(e, h.stride)
-		for i := uint(e.start); i < end; i += line {
-			sum += l.records[i]
-		}
-	}
-	return sum
 }
 
 // Refresh moves the beginning of the slot's present version to tick t if it is

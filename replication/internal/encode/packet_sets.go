@@ -26,7 +26,6 @@ type PacketSets struct {
 	against    [1]delta.Against // the baselines of a set
 	narrowest  int              // least width of an entity
 	setChanged uint64           // slots whose component set may have changed since a baseline
-	touched    uint32           // keeps the compiler from dropping reads that only fetch memory
 }
 
 const (
@@ -134,34 +133,21 @@ func (c *PacketSets) Finish(counts *Counts) {
 
 // fillBlock encodes what the sets want of a block.
 func (c *PacketSets) fillBlock(b int) {
-	all, farthest, nearest := uint64(0), delta.Tick(0), delta.Tick(snapshot.RecentTicks)
+	all, farthest := uint64(0), delta.Tick(0)
 	for i := range c.List {
 		if set := &c.List[i]; set.wanted[b] != 0 {
 			all |= set.wanted[b]
-			nearest, farthest = min(nearest, c.tick-set.Base), max(farthest, c.tick-set.Second)
+			farthest = max(farthest, c.tick-set.Second)
 		}
 	}
 	if all == 0 {
 		return
 	}
-	c.touch(b, all, c.tick-farthest, c.tick-nearest+1)
 	c.gatherColumns(b, all, c.tick-farthest)
 	for i := range c.List {
 		if set := &c.List[i]; set.wanted[b] != 0 {
 			c.addBlock(set, b, set.wanted[b])
 		}
-	}
-}
-
-// touch reads the slot infos and the rows that ended in a range of ticks, so that the processor
-// fetches them all at once and does not wait for one row after the other.
-func (c *PacketSets) touch(b int, slots uint64, from, to delta.Tick) {
-	s := c.snap
-	for slot := range bitset.Slots(b, slots) {
-		c.touched += uint32(s.Slots.Info[slot].Born)
-	}
-	for _, h := range s.Histories {
-		c.touched += h.Touch(b<<6, slots, from, to, s.Tick)
 	}
 }
 
