@@ -51,3 +51,37 @@ func TestIntervalsPredictFromTicksThatWereSent(t *testing.T) {
 		}
 	}
 }
+
+// TestLongRoundTripsPredict: steady movement is predicted at round trips of more than 16 ticks too, from base ticks
+// of every step, and most of it is sent in shared packets.
+func TestLongRoundTripsPredict(t *testing.T) {
+	oneGoroutine(t)
+	for _, step := range []int{1, 2, 4} {
+		for _, latency := range []int{8, 9, 10, 12} {
+			w := ecs.NewWorld()
+			s := NewServer(&w, testSchema(), WithSeed(uint64(latency)), WithBaselineInterval(step))
+			position, marker := ecs.ComponentID[tPosition](&w), ReplicatedID(&w)
+			var entities []ecs.Entity
+			for range 700 {
+				entities = append(entities, w.NewEntity(position, marker))
+			}
+			o := newTruth()
+			e := connect(s, 1, netsim.Config{Latency: float64(latency)}, WithSeed(2), WithoutCompact())
+			var before PeerStats
+			var shared uint64
+			for tick := range 160 {
+				for i, entity := range entities {
+					(*tPosition)(w.Get(entity, position)).X += 0.1 * float32(i%5+1)
+				}
+				tickAll(t, s, o, []*end{e})
+				if tick == 80 {
+					before, shared = e.peer.Stats(), s.Stats().SharedPackets
+				}
+			}
+			now := e.peer.Stats()
+			each := float64(now.EntityBits-before.EntityBits) / float64(now.Updates-before.Updates)
+			require.Less(t, each, 10.0, "bits of an update with a latency of %d, step %d", latency, step)
+			require.Greater(t, s.Stats().SharedPackets-shared, (now.Packets-before.Packets)/2)
+		}
+	}
+}

@@ -52,12 +52,19 @@ func (p *bases) SharesBases() bool {
 // the peer.
 func (p *bases) LastSend(at delta.Tick) delta.Tick { return at - (at+p.Phase)%p.Interval }
 
-// Second returns the second baseline for a first one.
+// Second returns the second baseline for a first one: the nearest one that is far enough to predict the present
+// state. Peers with the same first one have it in common.
 func (p *bases) Second(base delta.Tick) delta.Tick {
 	if p.Interval > 1 {
-		return base - p.Interval
+		sends := (p.leastSpan(base) + p.Interval - 1) / p.Interval
+		return base - sends*p.Interval
 	}
-	return delta.Second(base)
+	return delta.Second(base + delta.SecondGrid - max(p.leastSpan(base), delta.SecondGrid))
+}
+
+// leastSpan returns how many ticks before a first baseline the second one must be to predict the present state.
+func (p *bases) leastSpan(base delta.Tick) delta.Tick {
+	return max((p.snap.Tick-base+delta.MaxExtrapolation-1)/delta.MaxExtrapolation, 1)
 }
 
 // chooseLikely sets Likely, given the ticks up to Through of which most packets may be lost, as bits
@@ -261,7 +268,7 @@ func (p *bases) addSpan(b int, m uint64, at, span delta.Tick) uint64 {
 	}
 	m &^= two
 	k := baseline.Class{Baselines: delta.Baselines{A1: at, A2: at - span, Two: true}}
-	least := (p.snap.Tick - at + delta.MaxExtrapolation - 1) / delta.MaxExtrapolation
+	least := p.leastSpan(at)
 	for _, older := range thirds {
 		if two == 0 {
 			return m

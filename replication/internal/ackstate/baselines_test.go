@@ -12,9 +12,9 @@ import (
 func TestBaselinesOfASendInterval(t *testing.T) {
 	for interval := delta.Tick(2); interval <= snapshot.MaxPeriod; interval++ {
 		for phase := range 2 * interval {
-			p := bases{acks: &AckTable{}, Interval: interval, Phase: phase}
+			p := bases{acks: &AckTable{}, snap: &snapshot.Snapshot{}, Interval: interval, Phase: phase}
 			for at := delta.Tick(100); at < 100+2*interval; at++ {
-				p.acks.Through = at
+				p.acks.Through, p.snap.Tick = at, at+interval
 				last := at
 				for (last+phase)%interval != 0 {
 					last--
@@ -29,10 +29,32 @@ func TestBaselinesOfASendInterval(t *testing.T) {
 
 // TestBaselinesOnAGrid: peers without a send interval share a grid of ticks.
 func TestBaselinesOnAGrid(t *testing.T) {
-	snap := &snapshot.Snapshot{}
+	snap := &snapshot.Snapshot{Tick: 112}
 	snap.Bases.Fix(4)
 	p := bases{acks: &AckTable{Through: 107}, snap: snap, Interval: 1, Phase: 3}
 	require.EqualValues(t, 107, p.LastSend(107))
 	require.EqualValues(t, 104, p.Base())
 	require.Equal(t, delta.Second(104), p.Second(104))
+}
+
+// TestSecondBaselinesPredict: whatever the round trip, the second baseline is the nearest tick that peers have
+// in common, and that predicts.
+func TestSecondBaselinesPredict(t *testing.T) {
+	for interval := delta.Tick(1); interval <= snapshot.MaxPeriod; interval++ {
+		for tick := delta.Tick(1000); tick < 1008; tick++ {
+			for age := delta.Tick(1); age <= 40; age++ {
+				p := bases{snap: &snapshot.Snapshot{Tick: tick}, Interval: interval}
+				base := tick - age
+				want := base - interval
+				for shared := interval > 1; !p.snap.Predicts(snapshot.BasePair{Base: base, Second: want}) ||
+					!shared && (want%delta.SecondGrid != 0 || base-want < delta.SecondGrid); {
+					want -= interval
+				}
+				require.Equal(t, want, p.Second(base), "interval %d, tick %d, base %d", interval, tick, base)
+				if interval == 1 && age <= delta.SecondGrid*delta.MaxExtrapolation {
+					require.Equal(t, delta.Second(base), want)
+				}
+			}
+		}
+	}
 }
