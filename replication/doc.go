@@ -21,7 +21,7 @@
 //	peer := server.Connect(func(packet []byte) error { return conn.Send(packet) })
 //	world.NewEntity(positionID, replication.ReplicatedID(&world)) // the marker opts in
 //	for { // every tick
-//		peer.Receive(packet) // what came from that client
+//		peer.Receive(packet) // for each packet that came from that client
 //		// systems run
 //		server.Replicate()
 //	}
@@ -30,8 +30,8 @@
 //	client := replication.NewClient(&clientWorld, schema, func(packet []byte) error { return conn.Send(packet) })
 //	for { // every frame
 //		client.Advance(dt)     // the time since the last frame
-//		client.Receive(packet) // what came from the server
-//		err := client.Apply()  // the world changes here, and in Close; an error ends it
+//		client.Receive(packet) // for each packet that came from the server
+//		err := client.Apply()  // the world changes here, and in Close; after an error it is over
 //	}
 //
 // # Where to read on
@@ -41,11 +41,11 @@
 //   - What is replicated: [NewSchema], [Register] with the tags of fields, [RegisterResource]; for
 //     types of other packages [Field], [As] and [With]; who gets a component and how often:
 //     [OwnerOnly], [ExceptOwner], [OnlyFor], [Every], [Once].
-//   - The server: [NewServer], [Server.Connect], [Peer.Receive], [Server.Replicate],
+//   - The server: [NewServer], [Server.Connect], [Peer.Receive], [Server.Replicate], [Server.Tick],
 //     [Server.Close]; the marker [Replicated].
-//   - The client: [NewClient], [Client.Receive], [Client.Apply], [Client.Complete], [Client.Close].
+//   - The client: [NewClient], [Client.Receive], [Client.Apply], [Client.Complete], [Client.Tick], [Client.Close].
 //   - The same entity at both ends: [NetID], [Server.NetID], [Server.Entity], [Client.NetID], [Client.Entity],
-//     [Client.Entities], the component [Mirrored].
+//     [Client.Entities], the component [Mirrored]; of which tick it is: [Client.StateTick].
 //   - What changed at the client: [Client.OnSpawn], [Client.OnDespawn], [OnAdd], [OnChange],
 //     [OnRemove]; entities that the game spawned ahead of the server: [Expect].
 //   - Messages: [RegisterMessage]; from the server [SendToClient], [SendToAll] and [SendToViewers],
@@ -56,8 +56,9 @@
 //   - Clients that come and go: [Server.OnConnect], [Server.OnDisconnect], [Server.Peers],
 //     [Peer.SetData], [Peer.Disconnect], [Client.Status], [Client.Reconnect], [WithTimeout]; who
 //     may join: [Server.OnJoin], [WithJoinData].
-//   - What a peer may see: [Peer.SetInterest] with a [Grid], an [EntitySet] or a filter, [Peer.LookFrom],
-//     [Server.SetOwner]; what must change together: [Group].
+//   - What a peer may see: [Peer.SetInterest] with a [Grid] from [Server.NewGrid], an [EntitySet] from
+//     [Server.NewEntitySet] or a filter, [Peer.LookFrom], [Server.SetOwner]; what must change together: [Group],
+//     from [Server.NewGroup].
 //   - What a peer is sent, and when: [Peer.SetBudget], [Peer.SetBudgetRange], [Peer.SetSendInterval], [Priority],
 //     [Server.SetPriority], [Peer.SetPriorityFunc], [WithCoding].
 //   - What happened, and faults: [Server.Stats], [Peer.Stats], [Client.Stats], [Client.Verify], [WithStateHash].

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxTableBytes is the size of the tables per entity and peer.
-const maxTableBytes = 16
+// maxTableBytes bounds the tables per entity and peer: less than 10, and 2 with a budget.
+const maxTableBytes = 12
 
 // TestPeersDoNotShareCacheSets: the allocator rounds a peer of more than 3,448 bytes up to 4,096. The
 // same field of all peers then falls into the same few sets of the processor's cache, and a tick
@@ -28,8 +28,6 @@ func TestPeersDoNotShareCacheSets(t *testing.T) {
 //
 // It excludes the memory of encoded entities, which peers share: it grows with the number of
 // baselines in use rather than with peers, and has a limit of its own.
-// the others, and it grows with the number of states that peers are served from and not
-// with theirs. It has a limit of its own.
 func TestPeersTakeLittleMemory(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector takes memory of its own")

@@ -23,7 +23,7 @@ const DefaultTickRate = 60
 // server.
 const ClientTimeout = 10
 
-// LeastApart is the least number of changes in a tick with which the server sends what was lost in packets apart.
+// LeastApart is the least number of changes in a send interval with which the server sends what was lost in packets apart.
 // One more packet is little then.
 const LeastApart = 512
 

@@ -14,15 +14,15 @@ import (
 
 // A PacketSet is a set of packets that peers share in a tick. Its entries are in slot order and all
 // encoded against the same pair of baselines. It is made for peers that hold this pair and contains
-// what any of them needs against it; each peer copies the entries that it needs. A complete set
-// contains everything that changed in a send interval: a peer that needs exactly that gets its packets as
-// they are, under headers of its own.
+// what they want of it, except what is rare and peers encode themselves; each peer copies the entries that
+// it needs. A complete set contains what changed in a send interval, except in the blocks of Lacking. A peer
+// that needs that gets its packets as they are, under headers of its own.
 //
-// The bits of an entry depend on the world and the tick only, so the wire does not show whether a
-// set was used.
+// The bits of an entry depend on the world, the tick and the baselines only, so the wire does not show
+// whether a set was used.
 type PacketSet struct {
 	snapshot.BasePair                  // its baselines
-	period            *snapshot.Period // of a complete set: it contains everything that changed in it
+	period            *snapshot.Period // of a complete set: what changed in it is wanted
 	wanted            bitset.Set       // slots to be encoded
 	asked             bitset.Set       // by block: Slots and wanted are empty in all others
 	places            []int32          // by block of slots: index in blocks, if the block is there
@@ -88,13 +88,13 @@ type BlockEntries struct {
 	copies  *uint32
 }
 
-// In returns the entries of a block, which is in the set.
+// In returns the entries of a block, which must be in the set.
 func (set *PacketSet) In(b int) BlockEntries {
 	x := &set.blocks[set.places[b]]
 	return BlockEntries{set.Slots[b], set.entries[x.first : x.first+x.entries], &set.Packets[x.packet], &x.copies}
 }
 
-// Size returns how many bits the entries of some slots take, and how much work. All of the slots have entries.
+// Size returns how many bits the entries of some slots take, and how much work. Every slot must have an entry.
 func (x *BlockEntries) Size(slots uint64) (n, work int) {
 	if slots == x.held {
 		last := &x.entries[len(x.entries)-1]
@@ -107,7 +107,7 @@ func (x *BlockEntries) Size(slots uint64) (n, work int) {
 	return n, work
 }
 
-// Append appends the entries of some slots. All of the slots have entries.
+// Append appends the entries of some slots. Every slot must have an entry.
 func (x *BlockEntries) Append(w *bitbuf.Writer, slots uint64) {
 	body, contents := x.from.Body, x.from.contents
 	if slots == x.held {

@@ -28,10 +28,8 @@ type PacketSets struct {
 	setChanged uint64           // slots whose component set may have changed since a baseline
 }
 
-const (
-	// MaxPacketSets bounds the sets of a tick.
-	MaxPacketSets = 64
-)
+// MaxPacketSets bounds the sets of a tick.
+const MaxPacketSets = 64
 
 // Init prepares for the slots of a snapshot.
 func (c *PacketSets) Init(s *snapshot.Snapshot) {

@@ -13,8 +13,8 @@ import (
 // MaxWorkers bounds the number of workers.
 const MaxWorkers = 64
 
-// Workers fill the packets of all peers in a tick. Each worker caches what it encodes. Peers with
-// the same newest acknowledgement go to the same worker, so little is encoded twice.
+// Workers fill the packets of all peers in a tick. Each worker caches what it encodes. Peers are
+// distributed in the order of their newest acknowledgements, so most that share go to the same worker.
 //
 // The first worker runs on the goroutine that calls Replicate, and so does everything that calls
 // functions of the user: a panic of these reaches the caller.

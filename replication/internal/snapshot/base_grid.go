@@ -6,8 +6,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// A BaseGrid selects the ticks that serve as base ticks of peers without a send interval: the multiples of its
-// step. What changed is encoded once for each base tick in use, however many peers use it, so the number of base
+// A BaseGrid selects the ticks that serve as base ticks of peers with Packed and without a send interval: the
+// multiples of its step. What changed is encoded once for each base tick in use, however many peers use it, so the number of base
 // ticks decides what a tick costs. It grows with the number of different round trips. A larger step bounds it,
 // for baselines that are a little older.
 type BaseGrid struct {
@@ -33,18 +33,19 @@ func (g *BaseGrid) Step() delta.Tick { return 1 << g.shift }
 // Fix sets the step.
 func (g *BaseGrid) Fix(step delta.Tick) { g.shift = uint8(bits.TrailingZeros32(uint32(step))) }
 
-// Want adds the newest tick that a peer without a send interval could have as its base tick.
+// Want adds the newest tick that a peer could have as its base tick.
 func (g *BaseGrid) Want(at delta.Tick) {
 	g.wanted |= 1 << (at % gridTicks)
 	g.peers++
 }
 
 // Choose sets the step, after the last peer: to the least one with which there are at most so many base ticks, if
-// there are several times as many peers. The step shrinks only if there would be a fourth less than that for a
-// while.
+// there are fewPeers times as many peers. The step shrinks only if there would be at most three fourths as many for
+// a while.
 //
 // Which tick a peer wants depends on what it was sent, and the step shows in the packets of all. What a peer is
-// sent must not depend on what it does not see. So the step is 1 unless all peers see everything, as open reports.
+// sent must not depend on what it does not see. So the step is 1 unless all peers see everything, as open reports,
+// and have done so for openTicks.
 func (g *BaseGrid) Choose(most int, open bool) {
 	defer func() { g.wanted, g.peers = 0, 0 }()
 	if !open {
