@@ -222,3 +222,41 @@ func TestShiftsDoNotDependOnWhatWasHidden(t *testing.T) {
 	require.Equal(t, without, play(true))
 	require.Contains(t, without, delta.LowerTwo)
 }
+
+// TestSecondBaselinesSuitTheGame: where all keep their speed, second baselines lie farther back, and updates are smaller.
+// Not while a peer does not see everything. What the client shows is right all the time.
+func TestSecondBaselinesSuitTheGame(t *testing.T) {
+	play := func(limited bool) (bytes uint64) {
+		x := newDrifting(t, 100)
+		if limited {
+			x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return true }})
+		}
+		for n := range 400 {
+			was := x.peer.Stats().Bytes
+			x.tick(0)
+			if n >= 380 {
+				bytes += x.peer.Stats().Bytes - was
+			}
+			if n%50 == 49 {
+				x.requireEqual()
+			}
+		}
+		if limited {
+			require.EqualValues(t, delta.SecondGrid, x.server.snap.Steady.Span)
+			return bytes
+		}
+		require.Greater(t, x.server.snap.Steady.Span, delta.Tick(delta.SecondGrid))
+		require.GreaterOrEqual(t, x.peer.acked.Likely.Base-x.peer.acked.Likely.Second, x.server.snap.Steady.Span)
+		for n := 0; x.server.snap.Steady.Span != delta.SecondGrid; n++ {
+			require.Less(t, n, 600)
+			x.tick(3)
+		}
+		x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return true }})
+		x.tick(0)
+		x.tick(0)
+		require.EqualValues(t, delta.SecondGrid, x.server.snap.Steady.Span)
+		x.requireEqual()
+		return bytes
+	}
+	require.Less(t, float64(play(false)), 0.8*float64(play(true)))
+}

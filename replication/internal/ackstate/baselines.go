@@ -52,14 +52,26 @@ func (p *bases) SharesBases() bool {
 // the peer.
 func (p *bases) LastSend(at delta.Tick) delta.Tick { return at - (at+p.Phase)%p.Interval }
 
-// Second returns the second baseline for a first one: the nearest one that is far enough to predict the present
-// state. Peers with the same first one have it in common.
+// Second returns the second baseline for a first one: as far before it as suits the game, and far enough to predict
+// the present state. Peers with the same first one have it in common.
 func (p *bases) Second(base delta.Tick) delta.Tick {
-	if p.Interval > 1 {
-		sends := (p.leastSpan(base) + p.Interval - 1) / p.Interval
-		return base - sends*p.Interval
+	if !p.Classes.Compact { // that has several
+		if far := p.secondBefore(base, max(p.leastSpan(base), p.snap.Steady.Span)); p.snap.Fresh(far) {
+			return far
+		}
 	}
-	return delta.Second(base + delta.SecondGrid - max(p.leastSpan(base), delta.SecondGrid))
+	return p.nearest(base)
+}
+
+// nearest returns the nearest tick before a first baseline that predicts the present state.
+func (p *bases) nearest(base delta.Tick) delta.Tick { return p.secondBefore(base, p.leastSpan(base)) }
+
+// secondBefore returns the newest tick that peers have in common and that is at least so many ticks before a base.
+func (p *bases) secondBefore(base, span delta.Tick) delta.Tick {
+	if p.Interval > 1 {
+		return base - (span+p.Interval-1)/p.Interval*p.Interval
+	}
+	return delta.Second(base + delta.SecondGrid - max(span, delta.SecondGrid))
 }
 
 // leastSpan returns how many ticks before a first baseline the second one must be to predict the present state.
@@ -84,8 +96,11 @@ func (p *bases) chooseLikely(unsure uint32) {
 			break
 		}
 	}
+	if sure(p.Likely.Second) {
+		return
+	}
 	base, step = p.Likely.Base, max(p.Interval, delta.SecondGrid)
-	for at := p.Likely.Second; base-at <= baseline.MaxStep && p.acks.Recent(at) && p.snap.Fresh(at); at -= step {
+	for at := p.nearest(base); base-at <= baseline.MaxStep && p.acks.Recent(at) && p.snap.Fresh(at); at -= step {
 		if sure(at) {
 			p.Likely.Second = at
 			return
@@ -211,16 +226,23 @@ func (p *bases) addRecent(b int, m uint64, at delta.Tick) {
 		m = c.AddStopped(b, m, at, second)
 		m = p.addSpread(b, m, at)
 	}
+	m = p.addBoth(b, m, at, second)
 	step := max(p.Interval, delta.SecondGrid)
-	for at2 := second; m != 0 && (at2 == second || at-at2 <= baseline.MaxStep); at2 -= step {
-		if m2 := m & p.heldFor(b, at, at2); m2 != 0 {
-			c.Add(m2, delta.Baselines{A1: at, A2: at2, Two: true})
-			m &^= m2
-		}
+	for at2 := p.nearest(at); m != 0 && at-at2 <= baseline.MaxStep; at2 -= step {
+		m = p.addBoth(b, m, at, at2)
 	}
 	if m != 0 {
 		c.Add(m, delta.Baselines{A1: at})
 	}
+}
+
+// addBoth adds the class of those of some slots that the peer holds as of tick at2 too. It returns the other slots.
+func (p *bases) addBoth(b int, m uint64, at, at2 delta.Tick) uint64 {
+	m2 := m & p.heldFor(b, at, at2)
+	if m2 != 0 {
+		p.Classes.Add(m2, delta.Baselines{A1: at, A2: at2, Two: true})
+	}
+	return m &^ m2
 }
 
 // heldFor returns the slots of a block that the peer holds as of tick at2, if that tick can be a

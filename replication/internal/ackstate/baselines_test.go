@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/stretchr/testify/require"
 )
@@ -12,7 +13,7 @@ import (
 func TestBaselinesOfASendInterval(t *testing.T) {
 	for interval := delta.Tick(2); interval <= snapshot.MaxPeriod; interval++ {
 		for phase := range 2 * interval {
-			p := bases{acks: &AckTable{}, snap: &snapshot.Snapshot{}, Interval: interval, Phase: phase}
+			p := bases{acks: &AckTable{}, snap: newSnap(0), Interval: interval, Phase: phase}
 			for at := delta.Tick(100); at < 100+2*interval; at++ {
 				p.acks.Through, p.snap.Tick = at, at+interval
 				last := at
@@ -29,7 +30,7 @@ func TestBaselinesOfASendInterval(t *testing.T) {
 
 // TestBaselinesOnAGrid: peers without a send interval share a grid of ticks.
 func TestBaselinesOnAGrid(t *testing.T) {
-	snap := &snapshot.Snapshot{Tick: 112}
+	snap := newSnap(112)
 	snap.Bases.Fix(4)
 	p := bases{acks: &AckTable{Through: 107}, snap: snap, Interval: 1, Phase: 3}
 	require.EqualValues(t, 107, p.LastSend(107))
@@ -38,23 +39,41 @@ func TestBaselinesOnAGrid(t *testing.T) {
 }
 
 // TestSecondBaselinesPredict: whatever the round trip, the second baseline is the nearest tick that peers have
-// in common, and that predicts.
+// in common, that is as far as suits the game, and that predicts. In a short window it is nearer.
 func TestSecondBaselinesPredict(t *testing.T) {
 	for interval := delta.Tick(1); interval <= snapshot.MaxPeriod; interval++ {
 		for tick := delta.Tick(1000); tick < 1008; tick++ {
 			for age := delta.Tick(1); age <= 40; age++ {
-				p := bases{snap: &snapshot.Snapshot{Tick: tick}, Interval: interval}
-				base := tick - age
-				want := base - interval
-				for shared := interval > 1; !p.snap.Predicts(snapshot.BasePair{Base: base, Second: want}) ||
-					!shared && (want%delta.SecondGrid != 0 || base-want < delta.SecondGrid); {
-					want -= interval
-				}
-				require.Equal(t, want, p.Second(base), "interval %d, tick %d, base %d", interval, tick, base)
-				if interval == 1 && age <= delta.SecondGrid*delta.MaxExtrapolation {
-					require.Equal(t, delta.Second(base), want)
+				for _, span := range snapshot.Spans {
+					p := bases{snap: newSnap(tick), Interval: interval}
+					p.snap.Steady.Span = span
+					base := tick - age
+					farther := func(span delta.Tick) delta.Tick {
+						at := base - interval
+						for !p.snap.Predicts(snapshot.BasePair{Base: base, Second: at}) || base-at < span || interval == 1 && at%delta.SecondGrid != 0 {
+							at -= interval
+						}
+						return at
+					}
+					want, near := farther(span), farther(delta.SecondGrid)
+					if interval > 1 {
+						near = farther(0)
+					}
+					require.Equal(t, want, p.Second(base), "interval %d, tick %d, base %d", interval, tick, base)
+					if interval == 1 && age <= delta.SecondGrid*delta.MaxExtrapolation && span == delta.SecondGrid {
+						require.Equal(t, delta.Second(base), want)
+					}
+					p.snap.Opts.Window = int(tick - want - 1)
+					require.Equal(t, near, p.Second(base))
+					p.snap.Opts.Window, p.Classes.Compact = 64, true
+					require.Equal(t, near, p.Second(base))
 				}
 			}
 		}
 	}
+}
+
+// newSnap returns a snapshot of a tick, without slots.
+func newSnap(tick delta.Tick) *snapshot.Snapshot {
+	return &snapshot.Snapshot{Tick: tick, Opts: &config.ServerOptions{Window: 64}}
 }

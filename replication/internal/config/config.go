@@ -23,8 +23,8 @@ const DefaultTickRate = 60
 // server.
 const ClientTimeout = 10
 
-// LeastApart is the least number of changes in a send interval with which the server sends what was lost in packets apart.
-// One more packet is little then.
+// LeastApart is the least number of changes in a send interval with which the server sends what was lost in packets
+// apart. One more packet is little then.
 const LeastApart = 512
 
 // MostBases is the number of base ticks beyond which the server makes do with fewer, see snapshot.BaseGrid.

@@ -47,16 +47,23 @@ func (w *Workers) Add(p *Sender) { w.peers = append(w.peers, p) }
 
 // Ready is called after the last peer was added.
 func (w *Workers) Ready(snap *snapshot.Snapshot) {
-	open := true
+	open, ages, n := true, 0, 0
 	for _, p := range w.peers {
 		if p.direct = len(w.peers) == 1; p.acked.InInterval() {
 			snap.Slots.Periods.Find(p.acked.Interval, &snap.Slots)
 		}
 		if open = open && !p.sight.View.Limited; p.acked.SharesBases() {
 			snap.Bases.Want(p.acked.Acks.Through)
+			if p.acked.AnyAcked {
+				// As of the last tick: it is not known yet what arrived since.
+				ages, n = ages+int(snap.Tick-1-p.acked.Base()), n+1
+			}
 		}
 	}
-	snap.Bases.Choose(config.MostBases, open)
+	if !snap.Bases.Choose(config.MostBases, open) {
+		n = 0
+	}
+	snap.Steady.Begin(ages, n)
 	if snap.Opts.Grid != 0 {
 		snap.Bases.Fix(snap.Opts.Grid)
 	}

@@ -7,9 +7,9 @@ import (
 )
 
 // A BaseGrid selects the ticks that serve as base ticks of peers with Packed and without a send interval: the
-// multiples of its step. What changed is encoded once for each base tick in use, however many peers use it, so the number of base
-// ticks decides what a tick costs. It grows with the number of different round trips. A larger step bounds it,
-// for baselines that are a little older.
+// multiples of its step. What changed is encoded once for each base tick in use, however many peers use it, so
+// the number of base ticks decides what a tick costs. It grows with the number of different round trips. A larger
+// step bounds it, for baselines that are a little older.
 type BaseGrid struct {
 	shift  uint8 // the step is 1 << shift
 	enough uint8 // ticks in a row in which half the step would have been enough
@@ -45,8 +45,8 @@ func (g *BaseGrid) Want(at delta.Tick) {
 //
 // Which tick a peer wants depends on what it was sent, and the step shows in the packets of all. What a peer is
 // sent must not depend on what it does not see. So the step is 1 unless all peers see everything, as open reports,
-// and have done so for openTicks.
-func (g *BaseGrid) Choose(most int, open bool) {
+// and have done so for openTicks. It returns whether what others are sent may show.
+func (g *BaseGrid) Choose(most int, open bool) (mayShow bool) {
 	defer func() { g.wanted, g.peers = 0, 0 }()
 	if !open {
 		g.open = 0
@@ -54,7 +54,7 @@ func (g *BaseGrid) Choose(most int, open bool) {
 	if g.open < openTicks {
 		g.open++
 		g.shift, g.enough = 0, 0
-		return
+		return false
 	}
 	if g.peers < fewPeers*most {
 		most = 2 * gridTicks
@@ -67,6 +67,7 @@ func (g *BaseGrid) Choose(most int, open bool) {
 	} else if g.enough++; g.enough == shrinkTicks {
 		g.shift, g.enough = g.shift-1, 0
 	}
+	return true
 }
 
 // bases returns the number of base ticks with a step of 1 << shift.

@@ -5,16 +5,22 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // A Steadiness measures how steady the motion in the world is, from a sample of what changes.
 type Steadiness struct {
-	// Shift is that of all packets of the tick, Found the one that suits what was seen.
-	Shift, Found delta.Shift
+	// Shift is that of all packets of the tick, and Span the least distance of second baselines. Found and foundSpan
+	// are those that suit what was seen.
+	Shift, Found    delta.Shift
+	Span, foundSpan delta.Tick
 
-	meter  delta.ShiftMeter
-	packed *delta.Packed // for the meter
-	age    delta.Tick    // of the baselines of the sample: a tenth of a second, a usual round trip
+	shifts [len(Spans)]delta.ShiftMeter // by distance
+	suits  [len(Spans)]delta.Shift      // by distance: what its meter found
+	spans  spanMeter
+	packed *delta.Packed // for both meters
+	age    delta.Tick    // of the baselines of the sample
+	open   bool          // all peers saw everything in the last tick
 	blocks []int         // scratch memory
 }
 
@@ -22,18 +28,30 @@ const (
 	// A sample has this many slots, of this many blocks at most.
 	sampleSlots  = 16
 	sampleBlocks = 4
-	// sampleSpan is the distance of most second baselines.
-	sampleSpan = 2
 )
 
 // Init prepares for components of a layout.
 func (m *Steadiness) Init(l *delta.Layout, opts *config.ServerOptions) {
-	m.packed, m.age = delta.NewPacked(l), delta.Tick(min(max(opts.TickRate/10, 1), opts.Window-sampleSpan))
+	m.packed, m.age = delta.NewPacked(l), delta.Tick(max(opts.TickRate/10, 1)) // a usual round trip
+	m.spans = spanMeter{packed: m.packed, buf: make([]byte, (wire.MaxEntityBits+7)/8)}
+	m.Span, m.foundSpan = Spans[0], Spans[0]
+}
+
+// Begin sets Span for the tick, before any peer is prepared. ages is the sum of the ages of the base ticks of some
+// peers, if it is known: then samples have baselines of the mean age.
+func (m *Steadiness) Begin(ages, peers int) {
+	if peers > 0 {
+		m.age = delta.Tick(max(ages/peers, 1))
+	}
+	if m.Span = Spans[0]; m.open {
+		m.Span = m.foundSpan
+	}
 }
 
 // Measure takes a sample in one of four ticks, and sets Shift. open reports whether all peers see all entities: what a
 // peer is sent must not depend on what it does not see.
 func (m *Steadiness) Measure(s *Snapshot, open bool) {
+	m.open = open
 	if m.Shift = delta.NoShift; !open {
 		return // what is hidden now must not show later either
 	}
@@ -68,29 +86,39 @@ func (m *Steadiness) sample(s *Snapshot, random uint64) {
 		return
 	}
 	if changes <= sampleSlots {
-		m.meter.Packet()
+		m.spans.packet()
+		for i := range m.shifts {
+			m.shifts[i].Packet()
+		}
 	}
-	m.Found = m.meter.Next()
+	for i := range m.shifts {
+		m.suits[i] = m.shifts[i].Next()
+	}
+	best := m.spans.next()
+	m.Found, m.foundSpan = m.suits[best], Spans[best]
 }
 
-// see shows the meter what changed in a slot.
+// see shows the meters what changed in a slot.
 func (m *Steadiness) see(s *Snapshot, slot int) {
-	a1 := s.Tick - m.age
-	a2 := a1 - sampleSpan
-	if a2.Before(s.Slots.Info[slot].Born) {
-		return
-	}
-	ratio := delta.Ratio(s.Tick, a1, a2)
+	a1 := s.Tick - min(m.age, delta.Tick(s.Opts.Window)-delta.SecondGrid)
+	m.spans.see(s, slot, a1, &m.suits)
 	var v delta.Versions
 	for c, h := range s.Histories {
 		if !h.Find(slot, &v) || v.Began() != s.Tick {
 			continue
 		}
-		row, now := v.At(s.Tick)
 		base, was := v.At(a1)
-		base2, was2 := v.At(a2)
-		if now == delta.Present && was == delta.Present && was2 == delta.Present {
-			m.meter.See(m.packed, c, row, base, base2, ratio)
+		if was != delta.Present {
+			continue
+		}
+		for i, span := range Spans {
+			a2 := secondAt(a1, span)
+			if a2.Before(s.Slots.Info[slot].Born) {
+				break
+			}
+			if base2, was := v.At(a2); was == delta.Present {
+				m.shifts[i].See(m.packed, c, v.Row(), base, base2, delta.Ratio(s.Tick, a1, a2))
+			}
 		}
 	}
 }
