@@ -136,3 +136,33 @@ func TestBudgetsOfPeersWithIntervals(t *testing.T) {
 		requireWithin(t, m.sizes, rate, 60, depthOf(m.peer, rate))
 	}
 }
+
+// TestADespawnKeepsAnIntervalFromSharedPackets: with few changes, a peer gets shared packets only if it needs nothing
+// else. It needs the end of an entity, though the entity changed in the interval.
+func TestADespawnKeepsAnIntervalFromSharedPackets(t *testing.T) {
+	const interval = 2
+	x := newDrifting(t, 200)
+	x.peer.SetSendInterval(interval)
+	play := func(ticks int) (shared uint64) {
+		before := x.server.Stats().SharedPackets
+		for range ticks {
+			x.tick(0)
+		}
+		return x.server.Stats().SharedPackets - before
+	}
+	play(60)
+	require.NotZero(t, play(interval))
+	for range interval {
+		x.world.RemoveEntity(x.all[0])
+		x.all, x.speeds = x.all[1:], x.speeds[1:]
+		before := x.peer.Stats().Despawns
+		shared := play(1)
+		if x.peer.Stats().Despawns > before {
+			require.Zero(t, shared)
+		}
+	}
+	require.NotZero(t, x.peer.Stats().Despawns)
+	play(60)
+	require.NotZero(t, play(interval))
+	x.requireEqual()
+}
