@@ -85,3 +85,31 @@ func TestLongRoundTripsPredict(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherSecondBaselinesPredict: where the usual second baseline got lost, another tick takes its place, so that steady
+// movement stays predicted under loss.
+func TestOtherSecondBaselinesPredict(t *testing.T) {
+	oneGoroutine(t)
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema(), WithSeed(1), WithMTU(150))
+	position, marker := ecs.ComponentID[tPosition](&w), ReplicatedID(&w)
+	var entities []ecs.Entity
+	for range 300 {
+		entities = append(entities, w.NewEntity(position, marker))
+	}
+	o := newTruth()
+	e := connect(s, 1, netsim.Config{Latency: 3, Loss: 0.5}, WithSeed(2), WithoutCompact())
+	var before PeerStats
+	for tick := range 300 {
+		for i, entity := range entities {
+			(*tPosition)(w.Get(entity, position)).X += 0.05 * float32(i%5+1)
+		}
+		tickAll(t, s, o, []*end{e})
+		if tick == 100 {
+			before = e.peer.Stats()
+		}
+	}
+	now := e.peer.Stats()
+	each := float64(now.EntityBits-before.EntityBits) / float64(now.Updates-before.Updates)
+	require.Less(t, each, 12.0)
+}
