@@ -71,7 +71,7 @@ func (p *bases) secondBefore(base, span delta.Tick) delta.Tick {
 	if p.Interval > 1 {
 		return base - (span+p.Interval-1)/p.Interval*p.Interval
 	}
-	return delta.Second(base + delta.SecondGrid - max(span, delta.SecondGrid))
+	return snapshot.SecondAt(base, span)
 }
 
 // leastSpan returns how many ticks before a first baseline the second one must be to predict the present state.

@@ -112,7 +112,7 @@ func (m *Steadiness) see(s *Snapshot, slot int) {
 			continue
 		}
 		for i, span := range Spans {
-			a2 := secondAt(a1, span)
+			a2 := SecondAt(a1, span)
 			if a2.Before(s.Slots.Info[slot].Born) {
 				break
 			}

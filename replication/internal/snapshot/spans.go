@@ -33,7 +33,7 @@ func (m *spanMeter) see(s *Snapshot, slot int, a1 delta.Tick, shifts *[len(Spans
 	var took [len(Spans)]uint32
 	for i, span := range Spans {
 		m.packed.SetShift(shifts[i])
-		n, known := m.encode(s, slot, a1, secondAt(a1, span))
+		n, known := m.encode(s, slot, a1, SecondAt(a1, span))
 		if !known {
 			return
 		}
@@ -44,8 +44,11 @@ func (m *spanMeter) see(s *Snapshot, slot int, a1 delta.Tick, shifts *[len(Spans
 	}
 }
 
-// secondAt returns the second baseline at least so many ticks before a first one.
-func secondAt(a1, span delta.Tick) delta.Tick { return delta.Second(a1 + delta.SecondGrid - span) }
+// SecondAt returns the newest tick that peers have in common as second baseline, at least so many ticks before a first
+// one.
+func SecondAt(a1, span delta.Tick) delta.Tick {
+	return delta.Second(a1 + delta.SecondGrid - max(span, delta.SecondGrid))
+}
 
 // encode returns the bits of an entity, and whether its baselines are known.
 func (m *spanMeter) encode(s *Snapshot, slot int, a1, a2 delta.Tick) (n int, known bool) {
