@@ -21,16 +21,18 @@ type Columns struct {
 	packed  *Packed
 	columns []*column // room for all components
 	n       int       // number of columns in use
-	active  []*column // columns in which something changed
-	of      []Against
+	oldest  Tick      // no baseline is older
 
-	some, more uint64                // slots with a symbol, with more than one
-	unusual    uint64                // slots in which a symbol is not the usual one
-	several    uint64                // slots in which more than one is not
-	texts      [blockSlots]bitString // rows of slots without symbols, but for what is not known of an unusual one
-	long       uint64                // slots whose rows take 64 bits or more, or that have no text
-	held       [blockSlots]int32
-	works      [blockSlots]int32
+	atLeast [leastNamed + 1]uint64 // slots with so many symbols
+	uniform bool                   // all slots have all components
+
+	unusual uint64                // slots in which a symbol is not the usual one
+	several uint64                // slots in which more than one is not
+	odd     [blockSlots]uint8     // of these slots: the column of the last such symbol
+	texts   [blockSlots]bitString // rows of slots without symbols, but for what is not known of an unusual one
+	long    uint64                // slots whose rows take 64 bits or more, or that have no text
+	held    [blockSlots]int32
+	works   [blockSlots]int32
 
 	costs  []uint32 // by field, and of symbols by component, like Cost
 	fields []uint32 // that have costs
@@ -49,6 +51,8 @@ type column struct {
 	component int
 	block     *block
 	present   uint64 // slots that have the component
+	first     uint64 // slots that have none of the columns before
+	recent    uint64 // slots whose row has changed since the oldest baseline that there may be
 	changed   uint64 // slots whose bits are in rows; others equal their baseline
 	unusual   uint64 // slots whose symbol is not the usual one
 	rows      [blockSlots]heldRow
@@ -63,8 +67,12 @@ func NewColumns(l *Layout) *Columns {
 	return &Columns{packed: NewPacked(l), costs: make([]uint32, l.fields+len(l.Components))}
 }
 
-// Begin begins a block of slots, without components.
-func (c *Columns) Begin() { c.n = 0 }
+// Begin begins a block of slots, without components. Their baselines are of tick oldest or later.
+func (c *Columns) Begin(oldest Tick) {
+	c.n, c.oldest = 0, oldest
+	c.atLeast = [len(c.atLeast)]uint64{^uint64(0)}
+	c.uniform = true
+}
 
 // Add adds a component. slots are the slots of the block that may have it; first is the slot of
 // the first bit, a multiple of 64. A component without width may be left out.
@@ -78,78 +86,66 @@ func (c *Columns) Add(component int, h *History, first int, slots uint64) {
 	}
 	k := c.columns[c.n]
 	k.component, k.block, k.present, k.second = component, b, b.present&slots, 0
+	k.recent, k.first = b.began(k.present, c.oldest), k.present&^c.atLeast[1]
+	c.uniform = c.uniform && k.present == slots
+	for i := leastNamed; i > 0; i-- {
+		c.atLeast[i] |= c.atLeast[i-1] & k.present
+	}
 	c.n++
 }
 
 // Encode encodes slots of the block against their baselines. It returns the slots whose baselines
 // are all known; it leaves out the others.
-func (c *Columns) Encode(of []Against) (slots uint64) {
-	c.of = append(c.of[:0], of...)
+func (c *Columns) Encode(a Against) (slots uint64) {
 	for {
-		lost := c.encode()
+		lost := c.encode(&a)
 		if lost == 0 {
 			break
 		}
-		for i := range c.of {
-			c.of[i].Slots &^= lost
-		}
+		a.Slots &^= lost
 	}
-	for i := range c.of {
-		slots |= c.of[i].Slots
-	}
-	c.bookSymbols(slots)
-	return slots
+	c.bookSymbols(a.Slots)
+	return a.Slots
 }
 
-// encode encodes the slots of c.of. It returns slots of which a baseline is not known; if there are
-// any, the result is not complete.
-func (c *Columns) encode() (lost uint64) {
-	c.some, c.more, c.unusual, c.several, c.long = 0, 0, 0, 0, 0
-	c.active = c.active[:0]
+// encode encodes slots. It returns those of which a baseline is not known; if there are any, the result
+// is not complete.
+func (c *Columns) encode(a *Against) (lost uint64) {
+	c.unusual, c.several, c.long = 0, 0, 0
 	for _, f := range c.fields {
 		c.costs[f] = 0
 	}
 	c.fields = c.fields[:0]
 	c.packed.held.long = c.packed.held.long[:0]
-	for i := range c.of {
-		for rest := c.of[i].Slots; rest != 0; rest &= rest - 1 {
-			slot := bits.TrailingZeros64(rest)
-			c.held[slot], c.texts[slot] = 0, bitString{}
-		}
+	for rest := a.Slots; rest != 0; rest &= rest - 1 {
+		slot := bits.TrailingZeros64(rest)
+		c.held[slot], c.texts[slot] = 0, bitString{}
 	}
-	for _, k := range c.columns[:c.n] {
+	oldest := a.A1
+	if a.Ratio != 0 {
+		oldest = a.A2
+	}
+	for i, k := range c.columns[:c.n] {
 		k.changed, k.unusual = 0, 0
-		for i := range c.of {
-			a := &c.of[i]
-			has := a.Slots & k.present
-			if has == 0 {
-				continue
-			}
-			c.more |= c.some & has
-			c.some |= has
-			oldest := a.A1
-			if a.Ratio != 0 {
-				oldest = a.A2
-			}
-			changed := k.block.began(has, oldest)
-			if a.Ratio == 0 && changed != has && c.packed.layout.Components[k.component].moves {
-				k.unusual |= has &^ changed
-				c.long |= has &^ changed
-			}
-			if changed != 0 {
-				lost |= c.encodeColumn(k, changed, a)
-			}
+		changed := k.block.began(a.Slots&k.recent, oldest)
+		if changed != 0 {
+			lost |= c.encodeColumn(k, changed, a)
+		}
+		if a.Ratio == 0 && c.packed.layout.Components[k.component].moves {
+			still := a.Slots & k.present &^ changed
+			k.unusual |= still
+			c.long |= still
+		}
+		for rest := k.unusual; rest != 0; rest &= rest - 1 {
+			c.odd[bits.TrailingZeros64(rest)] = uint8(i)
 		}
 		c.several |= c.unusual & k.unusual
 		c.unusual |= k.unusual
-		if k.changed != 0 {
-			c.active = append(c.active, k)
-			for _, cost := range c.packed.Costs {
-				c.book(cost.Field, cost.Bits)
-			}
-			c.packed.Costs = c.packed.Costs[:0]
-		}
 	}
+	for _, cost := range c.packed.Costs {
+		c.book(cost.Field, cost.Bits)
+	}
+	c.packed.Costs = c.packed.Costs[:0]
 	return lost
 }
 
@@ -257,7 +253,7 @@ func (c *Columns) encodeSteps(k *column, steps []step, changed uint64, ratio int
 // Bits returns the number of bits that Write writes for a slot, without the head.
 func (c *Columns) Bits(slot int) int {
 	i := uint(slot) % blockSlots
-	symbols := c.symbols(i)
+	symbols := c.symbols(i, c.n)
 	n := int(c.held[i]) + symbols
 	start, omitted := c.start(i, symbols)
 	n += int(start.n)
@@ -286,14 +282,7 @@ func (c *Columns) start(i uint, symbols int) (d bitString, omitted bool) {
 	case symbols < leastNamed || c.several>>i&1 != 0:
 		return symbolsStart(symbols, 2, 0), false
 	}
-	odd := 0
-	for _, k := range c.columns[:c.n] {
-		if k.unusual>>i&1 != 0 {
-			break
-		}
-		odd += int(k.present >> i & 1)
-	}
-	return symbolsStart(symbols, 1, odd), true
+	return symbolsStart(symbols, 1, c.symbols(i, int(c.odd[i]))), true
 }
 
 // Works returns, by slot of the block, the [Component.Work] of the rows of encoded slots, where a
@@ -335,12 +324,12 @@ func (c *Columns) Most(slots uint64) int {
 // Write writes the rows of a slot.
 func (c *Columns) Write(w *bitbuf.Writer, slot int) {
 	i := uint(slot) % blockSlots
-	if (c.more&^(c.unusual|c.long))>>i&1 != 0 { // most slots of most games
+	if (c.atLeast[2]&^(c.unusual|c.long))>>i&1 != 0 { // most slots of most games
 		t := &c.texts[i]
 		w.WriteBits(t.acc<<1, t.n+1) // after the bit of a slot without an unusual symbol
 		return
 	}
-	start, omitted := c.start(i, c.symbols(i))
+	start, omitted := c.start(i, c.symbols(i, c.n))
 	if omitted && c.long>>i&1 == 0 {
 		w.WriteBits(start.acc, start.n)
 		w.WriteBits(c.texts[i].acc, c.texts[i].n)
@@ -369,61 +358,40 @@ func (c *Columns) Write(w *bitbuf.Writer, slot int) {
 	d.write(w, h.words)
 }
 
-// bookSymbols books the symbols, and the bits before the rows of entities.
+// bookSymbols books the symbols, and the bits before the rows of entities to the first of these.
 func (c *Columns) bookSymbols(slots uint64) {
-	symbols := uint32(c.packed.layout.fields)
-	named := slots & c.unusual &^ c.several &^ c.few()
-	written := slots &^ (c.more &^ c.unusual) &^ named
+	more, few := c.atLeast[2], ^c.atLeast[leastNamed]
+	named := slots & c.unusual &^ c.several &^ few
+	written := slots &^ (more &^ c.unusual) &^ named
 	for _, k := range c.columns[:c.n] {
 		n := 0
+		if first := k.first & slots & more; first != 0 {
+			n = bits.OnesCount64(first) + bits.OnesCount64(first&c.unusual&^few)
+			for rest := first & named; rest != 0; rest &= rest - 1 {
+				i := uint(bits.TrailingZeros64(rest))
+				start, _ := c.start(i, c.symbols(i, c.n))
+				n += int(start.n) - 2
+			}
+		}
 		for rest := k.present & written; rest != 0; rest &= rest - 1 {
 			n += k.symbol(uint(bits.TrailingZeros64(rest)))
 		}
 		for rest := k.unusual & named; rest != 0; rest &= rest - 1 {
 			n += k.symbol(uint(bits.TrailingZeros64(rest))) - int(c.packed.layout.Components[k.component].oddKnown())
 		}
-		c.book(symbols+uint32(k.component), uint32(n))
-	}
-	c.bookStarts(slots, named)
-}
-
-// few returns the slots with so few symbols that an unusual one is not named.
-func (c *Columns) few() (slots uint64) {
-	var counts [leastNamed]uint64 // slots with so many symbols, or more
-	counts[0] = ^uint64(0)
-	for _, k := range c.columns[:c.n] {
-		enough := counts[leastNamed-1] & k.present
-		for i := leastNamed - 1; i > 0; i-- {
-			counts[i] |= counts[i-1] & k.present
-		}
-		slots |= enough
-	}
-	return ^slots
-}
-
-// bookStarts books what comes before the rows, to the first of them.
-func (c *Columns) bookStarts(slots, named uint64) {
-	few := c.few()
-	seen := ^(slots & c.more)
-	for _, k := range c.columns[:c.n] {
-		first := k.present &^ seen
-		seen |= k.present
-		n := bits.OnesCount64(first) + bits.OnesCount64(first&c.unusual&^few)
-		for rest := first & named; rest != 0; rest &= rest - 1 {
-			i := uint(bits.TrailingZeros64(rest))
-			start, _ := c.start(i, c.symbols(i))
-			n += int(start.n) - 2
-		}
 		c.book(uint32(c.packed.layout.fields+k.component), uint32(n))
 	}
 }
 
-// symbols returns the number of rows of slot i with symbols.
-func (c *Columns) symbols(i uint) (n int) {
-	for _, k := range c.columns[:c.n] {
-		n += int(k.present >> i & 1)
+// symbols returns the number of symbols of slot i in the first n columns.
+func (c *Columns) symbols(i uint, n int) (symbols int) {
+	if c.uniform {
+		return n
 	}
-	return n
+	for _, k := range c.columns[:n] {
+		symbols += int(k.present >> i & 1)
+	}
+	return symbols
 }
 
 // symbol returns the bits of the symbol and the charts of slot i, which has the component.
@@ -445,10 +413,9 @@ func (c *Columns) book(field, bits uint32) {
 	c.costs[field] += bits
 }
 
-// AppendCosts appends the costs of all slots that Encode returned.
-func (c *Columns) AppendCosts(costs []Cost) []Cost {
+// AddCosts adds the bits of all slots that Encode returned, by field like [Cost].
+func (c *Columns) AddCosts(costs []uint32) {
 	for _, f := range c.fields {
-		costs = append(costs, Cost{f, c.costs[f]})
+		costs[f] += c.costs[f]
 	}
-	return costs
 }

@@ -60,22 +60,14 @@ func (x *columnsTest) tick(s *script, born Tick) {
 	}
 }
 
-// against deals slots out to some baselines.
-func (x *columnsTest) against(s *script, born Tick) (of []Against) {
-	left := ^uint64(0)
-	for range 1 + s.below(4) {
-		a := Against{Slots: left & s.number(), A1: x.now - 1 - Tick(s.below(12))}
-		if s.below(4) > 0 {
-			a.A2 = a.A1 - 1 - Tick(s.below(8))
-			a.Ratio = Ratio(x.now, a.A1, a.A2)
-		}
-		if !a.A1.After(born) || a.Ratio != 0 && !a.A2.After(born) {
-			continue
-		}
-		left &^= a.Slots
-		of = append(of, a)
+// against returns slots and their baselines, and false if these are from before the slots were born.
+func (x *columnsTest) against(s *script, born Tick) (a Against, ok bool) {
+	a = Against{Slots: s.number(), A1: x.now - 1 - Tick(s.below(12))}
+	if s.below(4) > 0 {
+		a.A2 = a.A1 - 1 - Tick(s.below(8))
+		a.Ratio = Ratio(x.now, a.A1, a.A2)
 	}
-	return of
+	return a, a.A1.After(born) && (a.Ratio == 0 || a.A2.After(born))
 }
 
 // encode is what Packed makes of a slot, or false if a baseline is not known.
@@ -115,45 +107,43 @@ func (x *columnsTest) encode(w *bitbuf.Writer, slot int, a *Against) (known bool
 }
 
 // check compares all slots.
-func (x *columnsTest) check(of []Against) {
-	got := x.columns.Encode(of)
+func (x *columnsTest) check(a Against) {
+	got := x.columns.Encode(a)
 	var want uint64
 	x.packed.Costs = x.packed.Costs[:0]
 	most, works := x.columns.Most(got), *x.columns.Works(got)
-	for i := range of {
-		for set := of[i].Slots; set != 0; set &= set - 1 {
-			slot := columnsFirst + bits.TrailingZeros64(set)
-			w := bitbuf.NewWriter(make([]byte, 1<<13))
-			if !x.encode(&w, slot, &of[i]) {
-				x.lost++
-				continue
-			}
-			want |= 1 << (slot % blockSlots)
-			if got>>(slot%blockSlots)&1 == 0 {
-				continue
-			}
-			w2 := bitbuf.NewWriter(make([]byte, 1<<13))
-			x.columns.Write(&w2, slot)
-			require.Equal(x.t, bitsOf(&w), bitsOf(&w2), "slot %d at tick %d against %+v", slot, x.now, of[i])
-			require.EqualValues(x.t, x.columns.Works(1 << (slot % blockSlots))[slot%blockSlots], works[slot%blockSlots])
-			require.Equal(x.t, w.Len(), x.columns.Bits(slot))
-			require.LessOrEqual(x.t, w.Len(), most)
-			x.entries++
+	for set := a.Slots; set != 0; set &= set - 1 {
+		slot := columnsFirst + bits.TrailingZeros64(set)
+		w := bitbuf.NewWriter(make([]byte, 1<<13))
+		if !x.encode(&w, slot, &a) {
+			x.lost++
+			continue
 		}
+		want |= 1 << (slot % blockSlots)
+		if got>>(slot%blockSlots)&1 == 0 {
+			continue
+		}
+		w2 := bitbuf.NewWriter(make([]byte, 1<<13))
+		x.columns.Write(&w2, slot)
+		require.Equal(x.t, bitsOf(&w), bitsOf(&w2), "slot %d at tick %d against %+v", slot, x.now, a)
+		require.EqualValues(x.t, x.columns.Works(1 << (slot % blockSlots))[slot%blockSlots], works[slot%blockSlots])
+		require.Equal(x.t, w.Len(), x.columns.Bits(slot))
+		require.LessOrEqual(x.t, w.Len(), most)
+		x.entries++
 	}
 	require.Equal(x.t, want, got)
-	require.Equal(x.t, x.sums(x.packed.Costs), x.sums(x.columns.AppendCosts(nil)))
+	costs := make([]uint32, x.layout.Fields()+len(x.layout.Components))
+	x.columns.AddCosts(costs)
+	require.Equal(x.t, x.sums(x.packed.Costs), costs)
 }
 
 // sums adds costs up by field.
-func (x *columnsTest) sums(costs []Cost) map[uint32]uint32 {
-	m := map[uint32]uint32{}
+func (x *columnsTest) sums(costs []Cost) []uint32 {
+	sums := make([]uint32, x.layout.Fields()+len(x.layout.Components))
 	for _, c := range costs {
-		if c.Bits > 0 {
-			m[c.Field] += c.Bits
-		}
+		sums[c.Field] += c.Bits
 	}
-	return m
+	return sums
 }
 
 // componentOfAll has fields of all kinds.
@@ -196,7 +186,8 @@ func checkColumns(t *testing.T, component func(*script) Component) {
 		born := x.now
 		for range 40 {
 			x.tick(s, born)
-			x.columns.Begin()
+			oldest := x.now - born - 1
+			x.columns.Begin(x.now - min(oldest, 24))
 			slots := ^uint64(0)
 			if s.below(3) == 0 {
 				slots = s.number()
@@ -204,12 +195,11 @@ func checkColumns(t *testing.T, component func(*script) Component) {
 			for c, h := range x.histories {
 				x.columns.Add(c, h, columnsFirst, slots)
 			}
-			for range 3 {
-				of := x.against(s, born)
-				for i := range of {
-					of[i].Slots &= slots
+			for range 6 {
+				if a, ok := x.against(s, born); ok {
+					a.Slots &= slots
+					x.check(a)
 				}
-				x.check(of)
 			}
 		}
 		entries, lost = entries+x.entries, lost+x.lost
@@ -227,13 +217,10 @@ func TestColumnsAllocateNothing(t *testing.T) {
 	for range 30 {
 		x.tick(s, born)
 	}
-	of := []Against{
-		{Slots: 0xffff, A1: x.now - 3, A2: x.now - 4, Ratio: Ratio(x.now, x.now-3, x.now-4)},
-		{Slots: 0xffff0000, A1: x.now - 2},
-	}
+	of := Against{Slots: 0xffffffff, A1: x.now - 3, A2: x.now - 4, Ratio: Ratio(x.now, x.now-3, x.now-4)}
 	memory := make([]byte, 1<<13)
 	encode := func() {
-		x.columns.Begin()
+		x.columns.Begin(of.A2)
 		for c, h := range x.histories {
 			x.columns.Add(c, h, columnsFirst, ^uint64(0))
 		}

@@ -25,7 +25,7 @@ func readSteps(r *bitbuf.Reader, steps []step, dst []uint32, moved bool, implied
 			k = movingOrder(uint(s.moved), seen)
 			from += deviation & s.with
 		}
-		k = min(replaced(s.orders, k), width)
+		k = s.orders.of(k)
 		if used+width+maxPrefix > 64 { // no code is longer
 			r.Skip(used)
 			ahead, used = r.Peek(), 0

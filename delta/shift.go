@@ -68,12 +68,9 @@ func (p *Packed) SetShift(s Shift) {
 		return
 	}
 	p.shift = s
-	for c, steps := range p.steps {
-		fields := p.layout.Components[c].Fields
+	for _, steps := range p.steps {
 		for i := range steps {
-			if fields[0].Kind != Quat && len(fields[i].Orders) == 0 {
-				steps[i].orders = shiftedOrders[s]
-			}
+			steps[i].orders = &steps[i].shifted[s]
 		}
 	}
 }
@@ -118,7 +115,7 @@ func (m *ShiftMeter) See(p *Packed, c int, cur, base, base2 []uint32, ratio int6
 			continue
 		}
 		for s := range m.bits {
-			_, n := shortResidual(v, min(replaced(shiftedOrders[s], k), width), width)
+			_, n := shortResidual(v, st.shifted[s].of(k), width)
 			m.bits[s] += uint32(n)
 		}
 	}

@@ -18,9 +18,10 @@ type step struct {
 	halfCircle int64  // half of the circle of codes that wrap; for others, too large to matter
 	halfRange  uint32 // half of the range of residuals
 	width      uint8
-	orders     []uint8 // see Field.Orders and Packed.SetShift
-	beside     bool    // it may turn together with the step before it, see turning.go
-	turning    bool    // of the first step of a row: this holds for some
+	orders     *stepOrders // of the present shift
+	shifted    *[shifts]stepOrders
+	beside     bool // it may turn together with the step before it, see turning.go
+	turning    bool // of the first step of a row: this holds for some
 
 	moved     uint8    // bits of the distance between the baselines, or another row of movingOrders
 	with      uint32   // all bits are set if it turns together with the step before it
@@ -29,6 +30,28 @@ type step struct {
 	plain     uint32   // residual against the baseline
 
 	total uint32 // bits of the codes of several rows
+}
+
+// stepOrders has, for each order, the one that a step has instead: see Field.Orders and Packed.SetShift. None is
+// above the step's width.
+type stepOrders [64]uint8
+
+// of returns what stands for order k.
+func (o *stepOrders) of(k uint) uint { return uint(o[k%uint(len(o))]) }
+
+// ordersOf returns the orders of steps of a width, by shift. If given orders replace them, no shift does.
+func ordersOf(width uint, given []uint8) *[shifts]stepOrders {
+	var all [shifts]stepOrders
+	for s := range all {
+		orders := given
+		if len(given) == 0 {
+			orders = shiftedOrders[s]
+		}
+		for k := range all[s] {
+			all[s][k] = uint8(min(replaced(orders, uint(k)), width))
+		}
+	}
+	return &all
 }
 
 // Ways to code a row's steps, as indices of step.bits and Packed.words.
@@ -45,7 +68,9 @@ func stepsOf(fields []Field) (steps []step) {
 			return nil
 		}
 		s := step{max: int64(f.Max), mask: -1, halfCircle: 1 << 62, halfRange: 1 << (f.Bits - 1)}
-		s.width, s.orders, s.beside = uint8(f.Bits), f.Orders, f.beside
+		s.width, s.beside = uint8(f.Bits), f.beside
+		s.shifted = ordersOf(f.Bits, f.Orders)
+		s.orders = &s.shifted[NoShift]
 		if f.Kind == Wrap {
 			s.mask, s.halfCircle = int64(lowBits(f.Bits)), int64(s.halfRange)
 		}
@@ -107,7 +132,7 @@ func plainSteps(d bitString, words []uint64, steps []step, implied int) bitStrin
 		if largest == 0 && i == implied {
 			v--
 		}
-		code, n := shortResidual(v, min(replaced(s.orders, k), width), width)
+		code, n := shortResidual(v, s.orders.of(k), width)
 		s.bits[byBaseline] = uint8(n)
 		d = d.put(words, code, n)
 		largest = max(largest, uint(bits.Len32(v)))
@@ -127,7 +152,7 @@ func predictedSteps(d bitString, words []uint64, steps []step, implied int) (_ b
 		if seen <= 1 && i == implied {
 			v--
 		}
-		code, n := shortResidual(v, min(replaced(s.orders, k), width), width)
+		code, n := shortResidual(v, s.orders.of(k), width)
 		s.bits[byPrediction] = uint8(n)
 		d = d.put(words, code, n)
 		seen = max(seen, 1+uint(bits.Len32(v)))
@@ -157,10 +182,10 @@ type codedRow struct {
 // is the result of changesAlone.
 func (p *Packed) codeSteps(steps []step, alone bool, cur, base, base2 []uint32, ratio int64) codedRow {
 	var moving, off, changed uint32
-	if base2 != nil {
-		moving, off, changed = extrapolateSteps(steps, cur, base, base2, ratio)
-	} else {
+	if base2 == nil || alike(base, base2) {
 		changed = compare(steps, cur, base)
+	} else {
+		moving, off, changed = extrapolateSteps(steps, cur, base, base2, ratio)
 	}
 	last := len(steps) - 1
 	switch {

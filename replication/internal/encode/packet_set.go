@@ -31,7 +31,8 @@ type PacketSet struct {
 	blocks  []sharedBlock
 	entries []sharedEntry
 	Records []baseline.SentRecord // of the blocks
-	costs   []delta.Cost          // of the blocks, by field and symbols of components
+	costs   []uint32              // of all entries, by field and symbols of components
+	copies  int                   // of single entries, in packets of peers
 	Slots   bitset.Set            // that have an entry
 	Lacking bitset.Set            // by block: something that changed is missing, in a complete set
 
@@ -68,9 +69,6 @@ type sharedBlock struct {
 	packet  int
 	first   int // its first entry
 	entries int
-	copies  uint32 // of single entries, in packets of peers
-
-	firstCost, lastCost int
 }
 
 // A sharedEntry is the position of an entry in the contents of its packet; its work, see
@@ -85,13 +83,13 @@ type BlockEntries struct {
 	held    uint64 // slots that have an entry
 	entries []sharedEntry
 	from    *SharedPacket
-	copies  *uint32
+	copies  *int
 }
 
 // In returns the entries of a block, which must be in the set.
 func (set *PacketSet) In(b int) BlockEntries {
 	x := &set.blocks[set.places[b]]
-	return BlockEntries{set.Slots[b], set.entries[x.first : x.first+x.entries], &set.Packets[x.packet], &x.copies}
+	return BlockEntries{set.Slots[b], set.entries[x.first : x.first+x.entries], &set.Packets[x.packet], &set.copies}
 }
 
 // Size returns how many bits the entries of some slots take, and how much work. Every slot must have an entry.
@@ -122,14 +120,18 @@ func (x *BlockEntries) Append(w *bitbuf.Writer, slots uint64) {
 }
 
 // Count counts entries that were copied.
-func (x *BlockEntries) Count(n int) { *x.copies += uint32(n) }
+func (x *BlockEntries) Count(n int) { *x.copies += n }
 
-// begin empties the set and makes room for the slots of a server.
-func (set *PacketSet) begin(of snapshot.BasePair, period *snapshot.Period, s *snapshot.SlotTable) {
+// begin empties the set and makes room for the slots of a server, and for the costs of so many fields.
+func (set *PacketSet) begin(of snapshot.BasePair, period *snapshot.Period, s *snapshot.SlotTable, fields int) {
 	set.BasePair, set.period = of, period
 	set.used, set.open = 0, false
 	set.Packets, set.blocks, set.Records = set.Packets[:0], set.blocks[:0], set.Records[:0]
-	set.costs, set.entries = set.costs[:0], set.entries[:0]
+	set.entries, set.copies = set.entries[:0], 0
+	if len(set.costs) == 0 {
+		set.costs = make([]uint32, fields)
+	}
+	clear(set.costs)
 	for w, asked := range set.asked {
 		for b := range bitset.Slots(w, asked) {
 			set.Slots[b], set.wanted[b] = 0, 0
@@ -228,20 +230,21 @@ func (set *PacketSet) closePacket(now delta.Tick, shift delta.Shift) {
 	set.used += len(k.Body)
 }
 
-// finish adds what was sent of the set to the counts of a worker.
+// finish adds what was sent of the set to the counts of a worker. An entry that was copied counts as a mean one.
 func (set *PacketSet) finish(counts *Counts, now delta.Tick) {
-	for i := range set.blocks {
-		k := &set.blocks[i]
-		entries, packets := uint64(k.entries), uint64(set.Packets[k.packet].Copies)
-		copies := packets*entries + uint64(k.copies)
-		for _, cost := range set.costs[k.firstCost:k.lastCost] {
-			counts.FieldBits[cost.Field] += uint64(cost.Bits) * copies / entries
-		}
-		counts.Ages[min(now-set.Base, 32)] += copies
-		counts.Made += entries
-		counts.Copied += copies
-	}
+	copies, entries := uint64(set.copies), uint64(len(set.entries))
 	for i := range set.Packets {
-		counts.Shared += uint64(set.Packets[i].Copies)
+		k := &set.Packets[i]
+		copies += uint64(k.Copies) * uint64(k.Entries)
+		counts.Shared += uint64(k.Copies)
 	}
+	if entries == 0 {
+		return
+	}
+	for f, bits := range set.costs {
+		counts.FieldBits[f] += uint64(bits) * copies / entries
+	}
+	counts.Ages[min(now-set.Base, 32)] += copies
+	counts.Made += entries
+	counts.Copied += copies
 }

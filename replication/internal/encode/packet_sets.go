@@ -23,9 +23,8 @@ type PacketSets struct {
 
 	// Of the block that is being encoded.
 	columns    *delta.Columns
-	against    [1]delta.Against // the baselines of a set
-	narrowest  int              // least width of an entity
-	setChanged uint64           // slots whose component set may have changed since a baseline
+	narrowest  int    // least width of an entity
+	setChanged uint64 // slots whose component set may have changed since a baseline
 }
 
 // MaxPacketSets bounds the sets of a tick.
@@ -71,7 +70,8 @@ func (c *PacketSets) Add(of snapshot.BasePair, period *snapshot.Period) int32 {
 		return -1
 	}
 	c.List = reuse(c.List)
-	c.List[n].begin(of, period, &c.snap.Slots)
+	layout := c.snap.Schema.Layout
+	c.List[n].begin(of, period, &c.snap.Slots, layout.Fields()+len(layout.Components))
 	return int32(n)
 }
 
@@ -163,7 +163,7 @@ func (c *PacketSets) gatherColumns(b int, changed uint64, oldest delta.Tick) {
 		}
 		components.AddAll(&info.Set)
 	}
-	c.columns.Begin()
+	c.columns.Begin(oldest)
 	for k := components.Next(0); k >= 0; k = components.Next(k + 1) {
 		c.columns.Add(k, s.Histories[k], b<<6, changed)
 	}
@@ -177,10 +177,10 @@ func (c *PacketSets) addBlock(set *PacketSet, b int, changed uint64) {
 			changed &^= 1 << (slot & 63)
 		}
 	}
-	c.against[0] = delta.Against{
+	of := delta.Against{
 		Slots: changed, A1: set.Base, A2: set.Second, Ratio: delta.Ratio(c.tick, set.Base, set.Second),
 	}
-	if changed = c.encodeColumns(b); changed == 0 || c.tryBlock(set, b, changed) {
+	if changed = c.encodeColumns(b, of); changed == 0 || c.tryBlock(set, b, changed) {
 		return
 	}
 	if set.open {
@@ -191,8 +191,8 @@ func (c *PacketSets) addBlock(set *PacketSet, b int, changed uint64) {
 
 // encodeColumns encodes slots of the block, and returns those that have their baselines and are
 // smaller as an update than as a full state.
-func (c *PacketSets) encodeColumns(b int) (slots uint64) {
-	slots = c.columns.Encode(c.against[:])
+func (c *PacketSets) encodeColumns(b int, of delta.Against) (slots uint64) {
+	slots = c.columns.Encode(of)
 	if c.columns.Most(slots) <= c.narrowest {
 		return slots
 	}
@@ -205,8 +205,8 @@ func (c *PacketSets) encodeColumns(b int) (slots uint64) {
 	if full == 0 {
 		return slots
 	}
-	c.against[0].Slots &^= full
-	return c.columns.Encode(c.against[:])
+	of.Slots &^= full
+	return c.columns.Encode(of)
 }
 
 // tryBlock adds slots of a block to the open packet, or to a new one if none is open. It returns
@@ -250,9 +250,8 @@ func (c *PacketSets) appendBlock(set *PacketSet, b int, changed uint64) bool {
 		return false
 	}
 	set.w, set.work = w, set.work+work
-	k.entries, k.firstCost = len(set.entries)-k.first, len(set.costs)
-	set.costs = c.columns.AppendCosts(set.costs)
-	k.lastCost = len(set.costs)
+	k.entries = len(set.entries) - k.first
+	c.columns.AddCosts(set.costs)
 	set.Packets[k.packet].Entries += k.entries
 	set.Slots[b], set.places[b] = changed, int32(len(set.blocks))
 	set.Records = append(set.Records, baseline.NewRecord(b, changed, baseline.RecordState))
