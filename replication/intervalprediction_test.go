@@ -8,32 +8,61 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// walkers are entities that move at steady speeds.
+type walkers struct {
+	t        testing.TB
+	world    ecs.World
+	server   *Server
+	position ecs.ID
+	entities []ecs.Entity
+	speed    float32 // per tick, of the slowest of five
+	truth    *truth
+	ends     []*end
+}
+
+func newWalkers(t testing.TB, n int, speed float32, opts ...ServerOption) *walkers {
+	x := &walkers{t: t, world: ecs.NewWorld(), speed: speed, truth: newTruth()}
+	x.server = NewServer(&x.world, testSchema(), opts...)
+	x.position = ecs.ComponentID[tPosition](&x.world)
+	for range n {
+		x.entities = append(x.entities, x.world.NewEntity(x.position, ReplicatedID(&x.world)))
+	}
+	return x
+}
+
+// connect adds a client of the coding Packed.
+func (x *walkers) connect(link netsim.Config) *end {
+	id := uint64(len(x.ends))
+	x.ends = append(x.ends, connect(x.server, id+1, link, WithSeed(id+2), WithoutCompact()))
+	return x.ends[id]
+}
+
+func (x *walkers) tick() {
+	for i, e := range x.entities {
+		(*tPosition)(x.world.Get(e, x.position)).X += x.speed * float32(i%5+1)
+	}
+	tickAll(x.t, x.server, x.truth, x.ends)
+}
+
+// bitsOfUpdates returns the mean of the updates that a peer was sent since it had other counters.
+func bitsOfUpdates(p *Peer, before *PeerStats) float64 {
+	now := p.Stats()
+	return float64(now.EntityBits-before.EntityBits) / float64(now.Updates-before.Updates)
+}
+
 // TestIntervalsPredictFromTicksThatWereSent: steady movement is predicted from two ticks that were
 // sent to the peer, whatever its interval and phase.
 func TestIntervalsPredictFromTicksThatWereSent(t *testing.T) {
 	oneGoroutine(t)
 	for interval := 2; interval <= 6; interval++ {
-		w := ecs.NewWorld()
-		s := NewServer(&w, testSchema(), WithSeed(uint64(interval)))
-		position, marker := ecs.ComponentID[tPosition](&w), ReplicatedID(&w)
-		var entities []ecs.Entity
-		for range 100 {
-			entities = append(entities, w.NewEntity(position, marker))
-		}
-		o := newTruth()
-		var ends []*end
-		for i := range interval {
-			e := connect(s, uint64(i), netsim.Config{Latency: 2}, WithSeed(uint64(i)+1), WithoutCompact())
-			e.peer.SetSendInterval(interval)
-			ends = append(ends, e)
+		x := newWalkers(t, 100, 0.1, WithSeed(uint64(interval)))
+		for range interval {
+			x.connect(netsim.Config{Latency: 2}).peer.SetSendInterval(interval)
 		}
 		before := make([]PeerStats, interval)
 		for tick := range 240 {
-			for i, e := range entities {
-				(*tPosition)(w.Get(e, position)).X += 0.1 * float32(i%5+1)
-			}
-			tickAll(t, s, o, ends)
-			for i, e := range ends {
+			x.tick()
+			for i, e := range x.ends {
 				if tick == 60 {
 					before[i] = e.peer.Stats()
 				}
@@ -43,11 +72,9 @@ func TestIntervalsPredictFromTicksThatWereSent(t *testing.T) {
 				}
 			}
 		}
-		for i, e := range ends {
-			now := e.peer.Stats()
-			require.Zero(t, now.FullStates-before[i].FullStates)
-			each := float64(now.EntityBits-before[i].EntityBits) / float64(now.Updates-before[i].Updates)
-			require.Less(t, each, 10.0, "bits of an update with interval %d, phase %d", interval, i)
+		for i, e := range x.ends {
+			require.Zero(t, e.peer.Stats().FullStates-before[i].FullStates)
+			require.Less(t, bitsOfUpdates(e.peer, &before[i]), 10.0, "bits of an update with interval %d, phase %d", interval, i)
 		}
 	}
 }
@@ -58,30 +85,17 @@ func TestLongRoundTripsPredict(t *testing.T) {
 	oneGoroutine(t)
 	for _, step := range []int{1, 2, 4} {
 		for _, latency := range []int{8, 9, 10, 12} {
-			w := ecs.NewWorld()
-			s := NewServer(&w, testSchema(), WithSeed(uint64(latency)), WithBaselineInterval(step))
-			position, marker := ecs.ComponentID[tPosition](&w), ReplicatedID(&w)
-			var entities []ecs.Entity
-			for range 700 {
-				entities = append(entities, w.NewEntity(position, marker))
+			x := newWalkers(t, 700, 0.1, WithSeed(uint64(latency)), WithBaselineInterval(step))
+			e := x.connect(netsim.Config{Latency: float64(latency)})
+			for range 81 {
+				x.tick()
 			}
-			o := newTruth()
-			e := connect(s, 1, netsim.Config{Latency: float64(latency)}, WithSeed(2), WithoutCompact())
-			var before PeerStats
-			var shared uint64
-			for tick := range 160 {
-				for i, entity := range entities {
-					(*tPosition)(w.Get(entity, position)).X += 0.1 * float32(i%5+1)
-				}
-				tickAll(t, s, o, []*end{e})
-				if tick == 80 {
-					before, shared = e.peer.Stats(), s.Stats().SharedPackets
-				}
+			before, shared := e.peer.Stats(), x.server.Stats().SharedPackets
+			for range 79 {
+				x.tick()
 			}
-			now := e.peer.Stats()
-			each := float64(now.EntityBits-before.EntityBits) / float64(now.Updates-before.Updates)
-			require.Less(t, each, 10.0, "bits of an update with a latency of %d, step %d", latency, step)
-			require.Greater(t, s.Stats().SharedPackets-shared, (now.Packets-before.Packets)/2)
+			require.Less(t, bitsOfUpdates(e.peer, &before), 10.0, "bits of an update with a latency of %d, step %d", latency, step)
+			require.Greater(t, x.server.Stats().SharedPackets-shared, (e.peer.Stats().Packets-before.Packets)/2)
 		}
 	}
 }
@@ -90,26 +104,14 @@ func TestLongRoundTripsPredict(t *testing.T) {
 // movement stays predicted under loss.
 func TestOtherSecondBaselinesPredict(t *testing.T) {
 	oneGoroutine(t)
-	w := ecs.NewWorld()
-	s := NewServer(&w, testSchema(), WithSeed(1), WithMTU(150))
-	position, marker := ecs.ComponentID[tPosition](&w), ReplicatedID(&w)
-	var entities []ecs.Entity
-	for range 300 {
-		entities = append(entities, w.NewEntity(position, marker))
+	x := newWalkers(t, 300, 0.05, WithSeed(1), WithMTU(150))
+	e := x.connect(netsim.Config{Latency: 3, Loss: 0.5})
+	for range 101 {
+		x.tick()
 	}
-	o := newTruth()
-	e := connect(s, 1, netsim.Config{Latency: 3, Loss: 0.5}, WithSeed(2), WithoutCompact())
-	var before PeerStats
-	for tick := range 300 {
-		for i, entity := range entities {
-			(*tPosition)(w.Get(entity, position)).X += 0.05 * float32(i%5+1)
-		}
-		tickAll(t, s, o, []*end{e})
-		if tick == 100 {
-			before = e.peer.Stats()
-		}
+	before := e.peer.Stats()
+	for range 199 {
+		x.tick()
 	}
-	now := e.peer.Stats()
-	each := float64(now.EntityBits-before.EntityBits) / float64(now.Updates-before.Updates)
-	require.Less(t, each, 12.0)
+	require.Less(t, bitsOfUpdates(e.peer, &before), 12.0)
 }

@@ -76,7 +76,7 @@ func (p *bases) secondBefore(base, span delta.Tick) delta.Tick {
 
 // leastSpan returns how many ticks before a first baseline the second one must be to predict the present state.
 func (p *bases) leastSpan(base delta.Tick) delta.Tick {
-	return max((p.snap.Tick-base+delta.MaxExtrapolation-1)/delta.MaxExtrapolation, 1)
+	return snapshot.LeastSpan(p.snap.Tick, base)
 }
 
 // chooseLikely sets Likely, given the ticks up to Through of which most packets may be lost, as bits

@@ -31,7 +31,7 @@ var rooms = []room{
 	{"ackstate", "what one client holds: packets, acks, what is dirty", "interest baseline snapshot clock counters wire bitset delta ecs"},
 	{"interest", "what one peer may see", "snapshot archeutil schema wire bitset delta ecs"},
 	{"baseline", "which acknowledged ticks an update is taken against", "snapshot delta"},
-	{"snapshot", "the world as slots, versions and changes, once per tick", "archeutil schema config wire bitset bitbuf delta ecs"},
+	{"snapshot", "the world as slots, versions and changes, once per tick", "archeutil schema config wire bitset delta ecs"},
 	{"archeutil", "what Arche lacks", "schema wire bitset delta ecs"},
 	{"blend", "component values between two states", "schema field delta"},
 	{"schema", "registered types: columns of fields, rows, the schema text", "field wire bitset delta ecs"},

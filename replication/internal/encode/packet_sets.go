@@ -163,10 +163,7 @@ func (c *PacketSets) gatherColumns(b int, changed uint64, oldest delta.Tick) {
 		}
 		components.AddAll(&info.Set)
 	}
-	c.columns.Begin(oldest)
-	for k := components.Next(0); k >= 0; k = components.Next(k + 1) {
-		c.columns.Add(k, s.Histories[k], b<<6, changed)
-	}
+	s.BeginColumns(c.columns, b, changed, &components, oldest)
 }
 
 // addBlock adds entries of changed slots of a block. It leaves out slots whose component set

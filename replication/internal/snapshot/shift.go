@@ -4,8 +4,8 @@ import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
-	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // A Steadiness measures how steady the motion in the world is, from a sample of what changes.
@@ -18,22 +18,23 @@ type Steadiness struct {
 	shifts [len(Spans)]delta.ShiftMeter // by distance
 	suits  [len(Spans)]delta.Shift      // by distance: what its meter found
 	spans  spanMeter
-	packed *delta.Packed // for both meters
+	packed *delta.Packed // for the shifts
 	age    delta.Tick    // of the baselines of the sample
 	open   bool          // all peers saw everything in the last tick
 	blocks []int         // scratch memory
 }
 
 const (
-	// A sample has this many slots, of this many blocks at most.
+	// A sample has about this many slots at most, of this many blocks, and one in so many of those that changed.
 	sampleSlots  = 16
 	sampleBlocks = 4
+	sampleShare  = 4
 )
 
 // Init prepares for components of a layout.
 func (m *Steadiness) Init(l *delta.Layout, opts *config.ServerOptions) {
 	m.packed, m.age = delta.NewPacked(l), delta.Tick(max(opts.TickRate/10, 1)) // a usual round trip
-	m.spans = spanMeter{packed: m.packed, buf: make([]byte, (wire.MaxEntityBits+7)/8)}
+	m.spans = spanMeter{columns: delta.NewColumns(l)}
 	m.Span, m.foundSpan = Spans[0], Spans[0]
 }
 
@@ -71,21 +72,23 @@ func (m *Steadiness) sample(s *Snapshot, random uint64) {
 			changes += bits.OnesCount64(s.Slots.Changed[b])
 		}
 	}
-	n := min(len(m.blocks), sampleBlocks)
+	n, seen := min(len(m.blocks), sampleBlocks), 0
 	for i := range n {
 		b := m.blocks[(int(random>>40&0xffff)+i)%len(m.blocks)]
 		moved := s.Slots.Changed[b] & s.Slots.Alive[b] &^ s.Slots.Churned[b]
 		first := int(random >> 34 & 63)
-		left := sampleSlots / n
-		for rest := bits.RotateLeft64(moved, -first); rest != 0 && left > 0; rest &= rest - 1 {
-			m.see(s, b<<6|(bits.TrailingZeros64(rest)+first)&63)
-			left--
+		rest, chosen := bits.RotateLeft64(moved, -first), uint64(0)
+		for left := max(min(sampleSlots, changes/sampleShare)/n, 1); rest != 0 && left > 0; left-- {
+			chosen |= rest & -rest
+			rest &= rest - 1
 		}
+		m.see(s, b, bits.RotateLeft64(chosen, first))
+		seen += bits.OnesCount64(chosen)
 	}
 	if n == 0 {
 		return
 	}
-	if changes <= sampleSlots {
+	if changes <= sampleSlots && int(random>>8&0xff)%changes < seen { // the share of the packet that was seen
 		m.spans.packet()
 		for i := range m.shifts {
 			m.shifts[i].Packet()
@@ -98,10 +101,17 @@ func (m *Steadiness) sample(s *Snapshot, random uint64) {
 	m.Found, m.foundSpan = m.suits[best], Spans[best]
 }
 
-// see shows the meters what changed in a slot.
-func (m *Steadiness) see(s *Snapshot, slot int) {
+// see shows the meters what changed in slots of a block.
+func (m *Steadiness) see(s *Snapshot, b int, slots uint64) {
 	a1 := s.Tick - min(m.age, delta.Tick(s.Opts.Window)-delta.SecondGrid)
-	m.spans.see(s, slot, a1, &m.suits)
+	m.spans.see(s, b, slots, a1, &m.suits)
+	for slot := range bitset.Slots(b, slots) {
+		m.seeRows(s, slot, a1)
+	}
+}
+
+// seeRows shows the meters of shifts what changed in a slot.
+func (m *Steadiness) seeRows(s *Snapshot, slot int, a1 delta.Tick) {
 	var v delta.Versions
 	for c, h := range s.Histories {
 		if !h.Find(slot, &v) || v.Began() != s.Tick {
@@ -112,7 +122,7 @@ func (m *Steadiness) see(s *Snapshot, slot int) {
 			continue
 		}
 		for i, span := range Spans {
-			a2 := SecondAt(a1, span)
+			a2 := secondOf(s.Tick, a1, span)
 			if a2.Before(s.Slots.Info[slot].Born) {
 				break
 			}

@@ -1,8 +1,8 @@
 package snapshot
 
 import (
-	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
 
 // Spans are the least distances of second baselines that a server chooses from. A short one follows jerky motion
@@ -12,11 +12,9 @@ var Spans = [...]delta.Tick{delta.SecondGrid, 2 * delta.SecondGrid, 4 * delta.Se
 // A spanMeter finds the distance that suits a game: it encodes a sample of what changed against second baselines at
 // all of them.
 type spanMeter struct {
-	bits   [len(Spans)]uint32 // that entities took; older ones count less
-	best   int                // index in Spans
-	packed *delta.Packed
-	w      bitbuf.Writer
-	buf    []byte
+	bits    [len(Spans)]uint32 // that entities took; older ones count less
+	best    int                // index in Spans
+	columns *delta.Columns
 }
 
 const (
@@ -28,53 +26,46 @@ const (
 	namedSpan = 1 + delta.SpanBits
 )
 
-// see adds an entity that is sent against first baseline a1, with the shift that suits each distance.
-func (m *spanMeter) see(s *Snapshot, slot int, a1 delta.Tick, shifts *[len(Spans)]delta.Shift) {
-	var took [len(Spans)]uint32
-	for i, span := range Spans {
-		m.packed.SetShift(shifts[i])
-		n, known := m.encode(s, slot, a1, SecondAt(a1, span))
-		if !known {
-			return
-		}
-		took[i] = uint32(n)
-	}
-	for i := range took {
-		m.bits[i] += took[i]
-	}
-}
-
 // SecondAt returns the newest tick that peers have in common as second baseline, at least so many ticks before a first
 // one.
 func SecondAt(a1, span delta.Tick) delta.Tick {
 	return delta.Second(a1 + delta.SecondGrid - max(span, delta.SecondGrid))
 }
 
-// encode returns the bits of an entity, and whether its baselines are known.
-func (m *spanMeter) encode(s *Snapshot, slot int, a1, a2 delta.Tick) (n int, known bool) {
-	info, ratio := &s.Slots.Info[slot], delta.Ratio(s.Tick, a1, a2)
-	if ratio == 0 || info.SetChanged.After(a2) {
-		return 0, false
-	}
-	m.packed.Begin()
-	m.packed.Costs = m.packed.Costs[:0]
-	for k := info.Set.Next(0); k >= 0; k = info.Set.Next(k + 1) {
-		h := s.Histories[k]
-		if !h.Began(slot).After(a2) {
-			m.packed.AddSame(k, true)
-			continue
+// LeastSpan returns how many ticks before a first baseline the second one must be to predict the state at tick now.
+func LeastSpan(now, a1 delta.Tick) delta.Tick {
+	return max((now-a1+delta.MaxExtrapolation-1)/delta.MaxExtrapolation, 1)
+}
+
+// secondOf returns the second baseline of a first one, given one of Spans.
+func secondOf(now, a1, span delta.Tick) delta.Tick {
+	return SecondAt(a1, max(span, LeastSpan(now, a1)))
+}
+
+// see adds entities of a block that are sent against first baseline a1, with the shift that suits each distance.
+func (m *spanMeter) see(s *Snapshot, b int, slots uint64, a1 delta.Tick, shifts *[len(Spans)]delta.Shift) {
+	farthest := secondOf(s.Tick, a1, Spans[len(Spans)-1])
+	var components delta.Set
+	for slot := range bitset.Slots(b, slots) {
+		if info := &s.Slots.Info[slot]; info.SetChanged.After(farthest) {
+			slots &^= 1 << (slot & 63)
+		} else {
+			components.AddAll(&info.Set)
 		}
-		v := h.Versions(slot)
-		base, was := v.At(a1)
-		base2, was2 := v.At(a2)
-		if was != delta.Present || was2 != delta.Present {
-			return 0, false
-		}
-		m.packed.Add(k, v.Row(), base, base2, ratio)
 	}
-	m.w.Reset(m.buf)
-	m.packed.End(&m.w)
-	return m.w.Len(), m.w.Err() == nil
+	s.BeginColumns(m.columns, b, slots, &components, farthest)
+	var took [len(Spans)]uint32
+	for i := len(Spans) - 1; i >= 0; i-- { // what has the farthest baseline has the others
+		a2 := secondOf(s.Tick, a1, Spans[i])
+		m.columns.SetShift(shifts[i])
+		slots = m.columns.Encode(delta.Against{Slots: slots, A1: a1, A2: a2, Ratio: delta.Ratio(s.Tick, a1, a2)})
+		for slot := range bitset.Slots(b, slots) {
+			took[i] += uint32(m.columns.Bits(slot))
+		}
+	}
+	for i := range took {
+		m.bits[i] += took[i]
+	}
 }
 
 // packet adds what the choice takes itself. It is for entities that fill a packet.
