@@ -123,6 +123,21 @@ func (g *goldenGame) dance(n int) {
 	}
 }
 
+// march is a game of 100 sparks that move all the time, so that a tick takes several packets.
+func (g *goldenGame) march(n int) {
+	if n == 0 {
+		ecs.AddResource(g.world, &goldenMatch{Round: 1})
+		for range 100 {
+			g.spark()
+		}
+	}
+	for i, e := range g.sparks {
+		p := get[goldenTransform](g, e)
+		p.X += float32(i%7) / 4
+		p.Y += float32(g.next(64)) / 4
+	}
+}
+
 func (g *goldenGame) match() *goldenMatch { return ecs.GetResource[goldenMatch](g.world) }
 
 // structure spawns, changes and removes entities, components and resources.

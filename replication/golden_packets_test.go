@@ -61,6 +61,7 @@ var goldenVariants = []goldenVariant{
 	{"packed", replication.Packed, (*goldenGame).step, goldenEnd, 39, config.LeastApart},
 	{"compact", replication.Compact, (*goldenGame).step, goldenEnd, 39, config.LeastApart},
 	{"apart", replication.Packed, (*goldenGame).dance, 50, 25, 4},
+	{"ranges", replication.Packed, (*goldenGame).march, 20, 101, 4},
 }
 
 // withoutAnnotations removes the annotations that the decoder in docs/decoder wrote into a golden

@@ -26,6 +26,7 @@ FILES = {  # and the kinds of which a file has an annotated example
     "packed.txt": packed.KINDS,
     "compact.txt": compact.KINDS,
     "apart.txt": ["update", "named update", "full state", "apart"],
+    "ranges.txt": ["update", "named update", "full state", "apart", "range"],
 }
 
 
@@ -196,7 +197,7 @@ def attack(client, packet, rand):
 
 def kinds(entries):
     """What a packet is an example of."""
-    return {e.kind for e in entries} | ({"apart"} if any(e.apart for e in entries) else set())
+    return {e.kind for e in entries} | {e.how for e in entries if e.how}
 
 
 def chosen(golden):

@@ -219,7 +219,7 @@ class Client:
         self.complete = self.complete or header.complete
         for e in entries:
             slot = self.slots.setdefault(e.slot, Slot())
-            if e.state is not None and e.part is None and not e.state.empty and not e.apart:
+            if e.state is not None and e.part is None and not e.state.empty and e.how != "apart":
                 self.sent.setdefault(header.tick, set()).add(e.slot)
             if e.state is not None:
                 self.hold(slot, e.state)

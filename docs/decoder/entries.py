@@ -23,7 +23,7 @@ class Entry:
 
     def __init__(self, kind, slot, state=None, part=None):
         self.kind, self.slot, self.state, self.part = kind, slot, state, part
-        self.apart = False  # of the packet: its slots are not in the reference of later packets
+        self.how = ""  # "apart" or "range" if the packet is that, see slots.py
 
 
 class Part:

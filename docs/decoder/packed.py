@@ -16,7 +16,7 @@ def read_packed(r, tick, client):
         return entries
     pairs.read_front(r)
     r.shift = read_shift(r)
-    slots, apart = read_slots(r, pairs.pairs[0].a1, client)
+    slots, how = read_slots(r, pairs.pairs[0].a1, client)
     for slot, kind in slots:
         client.check_slot(slot)
         if kind == PART:
@@ -36,7 +36,7 @@ def read_packed(r, tick, client):
         raise Malformed("bits after the last entry")
     check_entries(entries, r.end)
     for e in entries:
-        e.apart = apart == 1
+        e.how = how
     return entries
 
 

@@ -7,37 +7,44 @@ FREE_UPDATES = 4096
 
 
 def read_slots(r, base_tick, client):
-    """Returns the entries of a packet as pairs of a slot and a kind, in ascending order of slots, and whether it is apart."""
-    reference, first, last, apart = read_range(r, base_tick, client)
-    inside = reference[first:last]
+    """Returns the entries of a packet as pairs of a slot and a kind, in ascending order of slots, and how the packet refers."""
+    reference, start, end, how = read_range(r, base_tick, client)
+    inside = [slot for slot in reference if start <= slot and (end is None or slot < end)]
     kept = read_kept(r, inside) if inside else []
     if len(kept) > FREE_UPDATES + r.left:
         raise Malformed("more updates than bits")
-    start = reference[first - 1] + 1 if first else 0
-    end = max(start, reference[last - 1] + 1 if last else 0)
+    if end is None:
+        end = inside[-1] + 1 if inside else start
     listed = read_listed(r, bool(reference), start, end, set(kept))
-    return sorted([(slot, UPDATE) for slot in kept] + listed), apart
+    return sorted([(slot, UPDATE) for slot in kept] + listed), how
 
 
 def read_range(r, base_tick, client):
-    """The reference, the range of it that the packet is about, and whether the packet is apart."""
+    """The reference, the range of slots that the packet is about, and "range", "apart" or nothing."""
     if r.bit():
         reference = client.slots_of(base_tick)
         r.note("reference", "all %d slots of tick %d" % (len(reference), base_tick))
-        return reference, 0, len(reference), 0
+        return reference, 0, None, ""
     if not r.bit():
         apart = r.bit()
         r.note("reference", "none, and the packet is apart" if apart else "none")
-        return [], 0, 0, apart
+        return [], 0, None, "apart" if apart else ""
     reference = client.slots_of(base_tick)
-    n = len(reference)
-    has_first, has_last = r.bit(), r.bit()
-    first = r.bits(length(n)) if has_first else 0
-    last = r.bits(length(n)) if has_last else n
-    if first > last or last > n:
+    has_start, has_end = r.bit(), r.bit()
+    start = read_end(r, 0, 6, client.max_slots) if has_start else 0
+    end = read_end(r, start >> 6, 4, client.max_slots) if has_end else None
+    if end is not None and start > end:
         raise Malformed("range of the reference")
-    r.note("reference", "slots %d to %d of the %d of tick %d" % (first, last, n, base_tick))
-    return reference, first, last, 0
+    r.note("reference", "slots %d to %s of tick %d" % (start, "the last" if end is None else end, base_tick))
+    return reference, start, end, "range"
+
+
+def read_end(r, block, order, limit):
+    """An end of a range of slots: its block, counted from another one, and its place in the block."""
+    block += r.exp_golomb(order)
+    if block > (limit >> 6) + 1:
+        raise Malformed("end of a range")
+    return block << 6 | (r.bits(6) if r.bit() else 0)
 
 
 def read_kept(r, inside):

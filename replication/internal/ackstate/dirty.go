@@ -134,7 +134,7 @@ func (p *Tracker) CanRelay(splits bool) bool {
 	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked {
 		return false
 	}
-	if !p.holdsPair(of) || !p.Snap.Predicts(of) || !p.refersToAll(of.Base) {
+	if !p.holdsPair(of) || !p.Snap.Predicts(of) || !p.findGaps(of.Base) {
 		return false
 	}
 	return splits || p.HoldsAll() && !p.anyOlder()
@@ -155,10 +155,11 @@ func (p *Tracker) anyOlder() bool {
 	return false
 }
 
-// HoldsAll reports whether the peer holds everything at the likely baselines.
+// HoldsAll reports whether the peer holds everything at the likely baselines and everything that shared packets refer
+// to.
 func (p *Tracker) HoldsAll() bool {
 	t := &p.Acks
-	return t.LacksNothing(p.Likely.Base) && t.LacksNothing(p.Likely.Second) && t.holdsAll()
+	return len(p.gaps) == 0 && t.LacksNothing(p.Likely.Base) && t.LacksNothing(p.Likely.Second) && t.holdsAll()
 }
 
 // AnyDirty reports whether anything is dirty.

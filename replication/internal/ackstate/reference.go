@@ -2,6 +2,7 @@ package ackstate
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -12,12 +13,12 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// The slots of a packet refer to those of the packets of its base tick, if the client has all of these. The
-// log knows them for a while.
+// The slots of a packet refer to those of the packets of its base tick, in a range in which the client has all of
+// these. The log knows them for a while.
 
 // packetsOf returns the sequences of the first packet of a tick and of the first one after it, which is not
-// after the given one. It returns false if they may be forgotten, or if one of them did not arrive.
-func (l *SentLog) packetsOf(at delta.Tick, before uint32) (first, end uint32, arrived bool) {
+// after the given one. It returns false if they may be forgotten.
+func (l *SentLog) packetsOf(at delta.Tick, before uint32) (first, end uint32, known bool) {
 	for end = before; ; end-- {
 		sent := l.Find(end - 1)
 		if sent == nil {
@@ -28,15 +29,42 @@ func (l *SentLog) packetsOf(at delta.Tick, before uint32) (first, end uint32, ar
 		}
 	}
 	for first = end; ; first-- {
-		switch sent := l.Find(first - 1); {
-		case sent == nil:
-			return first, end, false
-		case sent.Tick != at:
-			return first, end, true
-		case sent.Status != SentAcked && sent.Count > 0 && !sent.Apart:
-			return first, end, false
+		if sent := l.Find(first - 1); sent == nil || sent.Tick != at {
+			return first, end, sent != nil
 		}
 	}
+}
+
+// leavesGap reports whether later packets can't refer to the slots of a packet, though it counts.
+func (p *SentPacket) leavesGap() bool { return p.Status != SentAcked && p.Count > 0 && !p.Apart }
+
+// anyGap reports whether one of some packets leaves a gap.
+func (l *SentLog) anyGap(first, end uint32) bool {
+	for q := first; q != end; q++ {
+		if l.At(q).leavesGap() {
+			return true
+		}
+	}
+	return false
+}
+
+// appendGaps appends the ranges of those of some packets that leave gaps, and reports whether there are others with
+// slots.
+func (l *SentLog) appendGaps(gaps []wire.SlotRange, first, end uint32) (_ []wire.SlotRange, others bool) {
+	for q := first; q != end; q++ {
+		sent := l.At(q)
+		if !sent.leavesGap() {
+			others = others || sent.Count > 0 && !sent.Apart
+			continue
+		}
+		from, to := math.MaxInt, 0
+		for i := range sent.Count {
+			first := int(l.Record(sent, i).Block) << 6
+			from, to = min(from, first), max(to, first+64)
+		}
+		gaps = append(gaps, wire.SlotRange{From: from, To: to})
+	}
+	return gaps, others
 }
 
 // appendStates appends the slots of which packets had states, in their order.

@@ -332,21 +332,33 @@ func (p *Tracker) ChooseLikely() { p.chooseLikely(p.unsure) }
 // one of these packets did not arrive, or if that was too long ago.
 func (p *Tracker) Reference(ref []wire.SlotBlock, at delta.Tick) []wire.SlotBlock {
 	if p.Snap.Tick-at < snapshot.RecentTicks {
-		if first, end, arrived := p.Log.packetsOf(at, p.Followed); arrived {
+		if first, end, known := p.Log.packetsOf(at, p.Followed); known && !p.Log.anyGap(first, end) {
 			ref = p.Log.appendStates(ref, first, end)
 		}
 	}
 	return ref
 }
 
-// refersToAll reports whether the slots of packets refer to exactly what changed in the send interval up to a
-// tick, if that is their base tick.
-func (p *Tracker) refersToAll(at delta.Tick) bool {
+// findGaps reports whether slots of shared packets can refer to what changed in the send interval up to a tick, if
+// that is their base tick, and finds the ranges where they can't, since packets with them got lost.
+func (p *Tracker) findGaps(at delta.Tick) bool {
 	if p.exact>>(at%snapshot.RecentTicks)&1 == 0 || p.Snap.Tick-at+p.Interval > snapshot.RecentTicks {
 		return false
 	}
-	_, _, arrived := p.Log.packetsOf(at, p.Followed)
-	return arrived
+	first, end, known := p.Log.packetsOf(at, p.Followed)
+	others := false
+	p.gaps, others = p.Log.appendGaps(p.gaps[:0], first, end)
+	return known && (others || len(p.gaps) == 0)
+}
+
+// RefersIn reports whether slots of shared packets can refer to a range, if CanRelay holds.
+func (p *Tracker) RefersIn(r wire.SlotRange) bool {
+	for _, gap := range p.gaps {
+		if gap.From < r.To && r.From < gap.To {
+			return false
+		}
+	}
+	return true
 }
 
 // EndPackets ends a tick. shared reports whether all that the peer was sent was shared packets, once whether

@@ -53,8 +53,9 @@ type PacketSet struct {
 type SharedPacket struct {
 	First, End int // its blocks
 	Body       []byte
-	Bits       int // of the body
-	contents   int // where in the body the contents of entries begin; all that an incomplete set has
+	Bits       int            // of the body
+	Range      wire.SlotRange // in which its slots refer to those of the packets of the first baseline
+	contents   int            // where in the body the contents of entries begin; all that an incomplete set has
 	Entries    int
 	Copies     uint32 // peers that were sent it
 
@@ -222,7 +223,7 @@ func (set *PacketSet) closePacket(now delta.Tick, shift delta.Shift) {
 	if set.period != nil {
 		front := wire.Front{Baselines: delta.Baselines{A1: set.Base, A2: set.Second, Two: true}, Shift: shift}
 		front.Write(&w, now)
-		set.lists.Write(&w)
+		k.Range = set.lists.Write(&w)
 	}
 	k.contents = w.Len()
 	w.WriteRun(set.w.Bytes(), set.w.Len())

@@ -54,8 +54,11 @@ func (p *stateSender) mayRelay(set *encode.PacketSet) bool {
 		(budget.Rate == 0 || budget.affords(len(set.Packets)))
 }
 
-// holds reports whether the peer holds all baselines of a packet of a set.
+// holds reports whether the peer holds all baselines of a packet of a set, and all that its slots refer to.
 func (p *stateSender) holds(set *encode.PacketSet, k *encode.SharedPacket) bool {
+	if !p.acked.RefersIn(k.Range) {
+		return false
+	}
 	for i := range set.Records[k.First:k.End] {
 		r := set.Records[k.First+i].Record()
 		if r.Mask&(p.acked.LackOf(set.BasePair, int(r.Block))|p.acked.Acks.None[r.Block]) != 0 {

@@ -42,43 +42,59 @@ func (s *SlotReader) HasReference(r *bitbuf.Reader) (complete, ok, apart bool) {
 // fails the Reader with [ErrMalformed].
 func (s *SlotReader) Read(r *bitbuf.Reader, ref []SlotBlock, complete bool, limit uint64) {
 	s.Reset()
-	total := 0
-	for _, b := range ref {
-		total += bits.OnesCount64(b.Mask)
-	}
-	in := refRange{ref: ref, to: total}
+	in := refRange{ref: ref, SlotRange: SlotRange{To: noEnd}}
 	if len(ref) > 0 && !complete {
-		width := uint(bits.Len(uint(total)))
 		from, to := r.ReadBool(), r.ReadBool()
 		if from {
-			in.from = int(r.ReadBits(width))
+			in.From = readEnd(r, 0, fromOrder, limit)
 		}
 		if to {
-			in.to = int(r.ReadBits(width))
+			in.To = readEnd(r, in.From>>6, toOrder, limit)
 		}
-		if in.from > in.to || in.to > total {
+		if in.From > in.To {
 			r.Fail(ErrMalformed)
 			return
 		}
 	}
+	n, top := 0, in.From
+	for x := in; x.next(); {
+		n += bits.OnesCount64(x.mask)
+		top = int(x.block)<<6 + bits.Len64(x.mask)
+	}
+	if in.To < noEnd {
+		top = in.To
+	}
 	kept := 0
-	if in.from < in.to {
-		kept = s.readKept(r, in)
+	if n > 0 {
+		kept = s.readKept(r, in, n)
 	}
 	if kept > freeKept+r.Remaining() {
 		r.Fail(ErrMalformed)
 	}
 	if r.Err() == nil {
-		s.readListed(r, in, kept, limit)
+		s.readListed(r, &in, top, kept, limit)
 	}
 	if len(s.kept) > 0 {
 		s.rest = s.kept[0].Mask
 	}
 }
 
-// readKept reads which slots of the range have an update, and returns how many.
-func (s *SlotReader) readKept(r *bitbuf.Reader, in refRange) (kept int) {
-	n := in.to - in.from
+// readEnd reads what writeEnd wrote.
+func readEnd(r *bitbuf.Reader, block int, order uint, limit uint64) (slot int) {
+	n := r.ReadExpGolomb(order)
+	if n > limit || uint64(block)+n > limit>>6+1 {
+		r.Fail(ErrMalformed)
+		return 0
+	}
+	slot = (block + int(n)) << 6
+	if r.ReadBool() {
+		slot += int(r.ReadBits(6))
+	}
+	return slot
+}
+
+// readKept reads which of the n slots of the range have an update, and returns how many.
+func (s *SlotReader) readKept(r *bitbuf.Reader, in refRange, n int) (kept int) {
 	inverse := r.ReadBool()
 	count := r.ReadExpGolomb(countOrder(n))
 	if r.Err() != nil || count > uint64(n) {
@@ -127,8 +143,8 @@ func (s *SlotReader) readKept(r *bitbuf.Reader, in refRange) (kept int) {
 	return kept
 }
 
-// readListed reads the other entries.
-func (s *SlotReader) readListed(r *bitbuf.Reader, in refRange, kept int, limit uint64) {
+// readListed reads the other entries. top is the end of the range, or the slot behind the last one of the reference.
+func (s *SlotReader) readListed(r *bitbuf.Reader, in *refRange, top, kept int, limit uint64) {
 	count := r.ReadExpGolomb(0)
 	if r.Err() != nil || 2*count > uint64(r.Remaining()) {
 		r.Fail(ErrMalformed)
@@ -138,14 +154,13 @@ func (s *SlotReader) readListed(r *bitbuf.Reader, in refRange, kept int, limit u
 		return
 	}
 	n := int(count)
-	start, top := rangeSlots(in)
 	order := uint(0)
 	if len(in.ref) > 0 && !r.ReadBool() {
-		order = impliedOrder(start, top, kept, n)
+		order = impliedOrder(in.From, top, kept, n)
 	} else {
 		order = uint(r.ReadBits(orderBits))
 	}
-	free, before, at := uint64(start), 0, 0 // before counts kept slots up to the block at
+	free, before, at := uint64(in.From), 0, 0 // before counts kept slots up to the block at
 	for range n {
 		gap := r.ReadRice(order)
 		if r.Err() != nil || gap >= limit || free+gap >= limit {

@@ -6,12 +6,12 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// Write appends the lists, which are not empty.
+// Write appends the lists, which are not empty, and returns the range.
 //
 //	1 | 01 from 1, to 1, from, to | 00 apart 1      all slots of the reference, a range, or no reference
 //	inverse 1 | number | gaps ...           within the range, the slots without update or those with one
 //	number | order | gap, kind | gap, kind ...
-func (l *SlotLists) Write(w *bitbuf.Writer) {
+func (l *SlotLists) Write(w *bitbuf.Writer) SlotRange {
 	var x slotWriter
 	x.begin(l)
 	x.writeRange(w)
@@ -19,98 +19,86 @@ func (l *SlotLists) Write(w *bitbuf.Writer) {
 		x.writeKept(w)
 	}
 	x.writeListed(w)
+	return x.SlotRange
 }
 
 // A slotWriter writes slot lists.
 type slotWriter struct {
 	*SlotLists
-	from, to int // the range, as numbers of its slots
-	n        int // slots in it
-	start    int // the slot after that before the range
-	top      int // the slot after the range
+	SlotRange
+	n   int // slots of the reference in the range
+	top int // the slot behind the last of these, or the end of the range
 }
 
-// begin chooses the range.
+// begin chooses the range. Its ends are at ends of blocks if that makes no difference.
 func (x *slotWriter) begin(l *SlotLists) {
-	x.SlotLists = l
-	below, upTo := l.below, l.below+l.passed
+	x.SlotLists, x.SlotRange, x.n = l, SlotRange{To: noEnd}, l.total
+	before, after := uint64(0), uint64(0) // slots of the reference beside the first and the last entry, in their blocks
 	if l.begun < len(l.ref) && int(l.ref[l.begun].Block) == l.first>>6 {
-		below += bits.OnesCount64(l.ref[l.begun].Mask & (1<<(l.first&63) - 1))
+		before = l.ref[l.begun].Mask & (1<<(l.first&63) - 1)
 	}
 	if l.at > 0 && int(l.ref[l.at-1].Block) == l.last>>6 {
-		upTo -= bits.OnesCount64(l.ref[l.at-1].Mask >> (l.last & 63) >> 1)
+		after = l.ref[l.at-1].Mask >> (l.last & 63) >> 1
 	}
-	x.to = l.total
+	below := l.below + bits.OnesCount64(before)
+	above := l.total - l.below - l.passed + bits.OnesCount64(after)
 	if below > mostOutside {
-		x.from = below
+		x.n -= below
+		if x.From = l.first; before == 0 {
+			x.From &^= 63
+		}
 	}
-	if l.total-upTo > mostOutside {
-		x.to = upTo
+	if above > mostOutside {
+		x.n -= above
+		if x.To = l.last + 1; after == 0 {
+			x.To = l.last | 63 + 1
+		}
 	}
-	x.n = x.to - x.from
+	if x.top = x.To; x.To == noEnd {
+		x.top = 0
+		if n := len(l.ref); n > 0 {
+			x.top = max(x.From, int(l.ref[n-1].Block)<<6+bits.Len64(l.ref[n-1].Mask))
+		}
+	}
 }
 
-// writeRange writes the range and finds the slots of the reference there.
+// writeRange writes the range.
 func (x *slotWriter) writeRange(w *bitbuf.Writer) {
-	if len(x.ref) == 0 {
+	switch {
+	case len(x.ref) == 0:
 		w.WriteBits(0b00, 2)
 		w.WriteBool(x.apart)
 		return
-	}
-	if x.n == x.total {
+	case x.From == 0 && x.To == noEnd:
 		w.WriteBool(true)
-	} else {
-		w.WriteBits(0b10, 2)
-		width := uint(bits.Len(uint(x.total)))
-		w.WriteBool(x.from > 0)
-		w.WriteBool(x.to < x.total)
-		if x.from > 0 {
-			w.WriteBits(uint64(x.from), width)
-		}
-		if x.to < x.total {
-			w.WriteBits(uint64(x.to), width)
-		}
-	}
-	x.findEnds()
-}
-
-// findEnds finds the slots at the ends of the range, as rangeSlots does from the numbers of its slots.
-func (x *slotWriter) findEnds() {
-	if x.from > 0 { // the range begins at or after the first entry
-		i, mask := x.begun, uint64(0)
-		if i < len(x.ref) && int(x.ref[i].Block) == x.first>>6 {
-			mask = x.ref[i].Mask & (1<<(x.first&63) - 1)
-		}
-		if mask == 0 {
-			i--
-			mask = x.ref[i].Mask
-		}
-		x.start = int(x.ref[i].Block)<<6 + bits.Len64(mask)
-	}
-	x.top = x.start
-	if x.n == 0 {
 		return
 	}
-	i, mask := len(x.ref)-1, ^uint64(0)
-	if x.to < x.total { // it ends at or before the last entry
-		if i = x.at - 1; int(x.ref[i].Block) == x.last>>6 {
-			mask = 1<<(x.last&63)<<1 - 1
-		}
-		if x.ref[i].Mask&mask == 0 {
-			i, mask = i-1, ^uint64(0)
-		}
+	w.WriteBits(0b10, 2)
+	w.WriteBool(x.From > 0)
+	w.WriteBool(x.To < noEnd)
+	if x.From > 0 {
+		writeEnd(w, x.From, 0, fromOrder)
 	}
-	x.top = int(x.ref[i].Block)<<6 + bits.Len64(x.ref[i].Mask&mask)
+	if x.To < noEnd {
+		writeEnd(w, x.To, x.From>>6, toOrder)
+	}
+}
+
+// writeEnd writes an end of a range, by its block, counted from another one, and its place in the block.
+func writeEnd(w *bitbuf.Writer, slot, block int, order uint) {
+	w.WriteExpGolomb(uint64(slot>>6-block), order)
+	if w.WriteBool(slot&63 != 0); slot&63 != 0 {
+		w.WriteBits(uint64(slot&63), 6)
+	}
 }
 
 // referred returns the blocks of the range.
 func (x *slotWriter) referred() refRange {
-	i, count := x.begun, x.below
-	for count > x.from {
-		i--
-		count -= bits.OnesCount64(x.ref[i].Mask)
+	r := refRange{ref: x.ref, SlotRange: x.SlotRange}
+	if x.From > 0 {
+		r.i = x.begun
 	}
-	return refRange{ref: x.ref, from: x.from, to: x.to, i: i, count: count}
+	return r
 }
 
 // writeKept writes which slots of the range have an update.
@@ -161,7 +149,7 @@ func (x *slotWriter) writeListed(w *bitbuf.Writer) {
 	}
 	order := x.writeOrder(w)
 	var out codes
-	kinds, next, kept := x.kinds, x.start, 0 // kept counts those in blocks before
+	kinds, next, kept := x.kinds, x.From, 0 // kept counts those in blocks before
 	for i := range x.blocks {
 		at := &x.blocks[i]
 		free := int(at.block)<<6 - kept
@@ -194,12 +182,12 @@ func (x *slotWriter) writeListed(w *bitbuf.Writer) {
 // from the reference takes a bit.
 func (x *slotWriter) writeOrder(w *bitbuf.Writer) uint {
 	n := x.listed
-	order := gapOrder(x.lastFree+1-x.start-n, n)
+	order := gapOrder(x.lastFree+1-x.From-n, n)
 	if len(x.ref) == 0 && n > 1 {
 		order = gapOrder(x.lastFree-x.free-(n-1), n-1)
 	}
 	if len(x.ref) > 0 {
-		implied := impliedOrder(x.start, x.top, x.kept, n)
+		implied := impliedOrder(x.From, x.top, x.kept, n)
 		near := order-implied+1 <= 2
 		if w.WriteBool(!near); near {
 			return implied

@@ -4,6 +4,7 @@ package wire
 // which kind. They precede the contents of all entries.
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
@@ -24,8 +25,8 @@ type ListedSlot struct {
 // SlotLists are the slots of a packet's entries, as its writer collects them in ascending order.
 //
 // Games move much the same entities from tick to tick. So the updates are written as the difference
-// from a reference: the slots of the packets of an earlier tick, all of which the receiver has. That is
-// a range of the reference, the slots in this range that have no update, and a list of the entries
+// from a reference: the slots of the packets of an earlier tick. That is a range of slots in which the receiver
+// knows all of the reference, the slots of the reference there that have no update, and a list of the entries
 // that are left: updates of other slots and entries of other kinds.
 type SlotLists struct {
 	ref    []SlotBlock  // ascending; empty: there is none
@@ -63,6 +64,8 @@ const (
 	orderBits   = 4  // of the order of the gaps in the list, where it is explicit
 	mostOrder   = 15 // of gaps
 	mostOutside = 8  // slots of the reference before the first entry, or after the last one, without a range
+	fromOrder   = 6  // of the block of the first slot of a range
+	toOrder     = 4  // of the blocks up to the end of a range
 	fewBlocks   = 4  // so few blocks and other entries are measured exactly
 )
 
@@ -210,7 +213,8 @@ func (l *SlotLists) MaxLen() int { return l.maxLen(l.listed) }
 func (c *slotCounts) maxLen(least int) int {
 	n := 3 + expGolombLen(c.listed)
 	if c.total > 0 {
-		n += 2 + 2*bits.Len(uint(c.total)) + expGolombLen(c.total) + 2*mostOutside + 2 + c.passed + c.passed/8
+		ends := fromOrder + toOrder + 14 + 4*bits.Len(uint(c.last>>(6+toOrder)+1))
+		n += 2 + ends + expGolombLen(c.total) + 2*mostOutside + 2 + c.passed + c.passed/8
 	}
 	if c.listed > 0 {
 		// The sum of the gaps takes less than three bits for each, and the order is one too high at most.
@@ -236,59 +240,40 @@ func gapOrder(gaps, entries int) uint {
 // countOrder returns the order of the number of slots of a reference of n slots that have no update.
 func countOrder(n int) uint { return uint(bits.Len(uint(n))-1) >> refOrder }
 
+// A SlotRange is the slots from From on, up to but not including To.
+type SlotRange struct{ From, To int }
+
+// noEnd is the end of a range that has all slots from its beginning on.
+const noEnd = math.MaxInt
+
 // A refRange goes through the blocks of a range of a reference.
 type refRange struct {
-	ref      []SlotBlock
-	from, to int
-	i, count int
-	block    uint32
-	mask     uint64
+	ref []SlotBlock
+	SlotRange
+	i     int
+	block uint32
+	mask  uint64
 }
 
+// next moves on to the next block, and reports whether there is one.
 func (r *refRange) next() bool {
-	for r.i < len(r.ref) && r.count < r.to {
+	for r.i < len(r.ref) {
 		b := &r.ref[r.i]
+		first := int(b.Block) << 6
+		if first >= r.To {
+			return false
+		}
 		r.i++
-		n := bits.OnesCount64(b.Mask)
-		before := r.count
-		r.count += n
-		if r.count <= r.from {
-			continue
-		}
 		r.block, r.mask = b.Block, b.Mask
-		for ; before < r.from; before++ {
-			r.mask &= r.mask - 1
+		if r.From > first {
+			r.mask &= ^uint64(0) << min(uint(r.From-first), 64)
 		}
-		for end := r.count; end > r.to; end-- {
-			r.mask &^= 1 << (bits.Len64(r.mask) - 1)
+		if left := r.To - first; left < 64 {
+			r.mask &= 1<<uint(left) - 1
 		}
-		return true
+		if r.mask != 0 {
+			return true
+		}
 	}
 	return false
-}
-
-// rangeSlots returns the slot after the one before a range that is at its beginning, and the slot after the
-// range, or else the same.
-func rangeSlots(r refRange) (start, top int) {
-	if r.from > 0 {
-		for i, count := r.i, r.count; ; i++ {
-			if count >= r.from { // the slot is the last one of the block before
-				start = int(r.ref[i-1].Block)<<6 + bits.Len64(r.ref[i-1].Mask)
-				break
-			}
-			if n := bits.OnesCount64(r.ref[i].Mask); count+n >= r.from {
-				mask := r.ref[i].Mask
-				for n += count; n > r.from; n-- {
-					mask &^= 1 << (bits.Len64(mask) - 1)
-				}
-				start = int(r.ref[i].Block)<<6 + bits.Len64(mask)
-				break
-			}
-			count += bits.OnesCount64(r.ref[i].Mask)
-		}
-	}
-	for top = start; r.next(); {
-		top = int(r.block)<<6 + bits.Len64(r.mask)
-	}
-	return start, top
 }

@@ -1,0 +1,61 @@
+package ackstate
+
+import (
+	"testing"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/stretchr/testify/require"
+)
+
+// TestGapsAreTheBlocksOfLostPackets: slots can refer to all other ranges, and to none if every packet got lost. Packets
+// that are apart or empty do not count.
+func TestGapsAreTheBlocksOfLostPackets(t *testing.T) {
+	const base = delta.Tick(40)
+	l := NewSentLog(1, 1)
+	send := func(tick delta.Tick, status SentStatus, apart bool, blocks ...int) {
+		p := l.Begin(tick)
+		for _, b := range blocks {
+			l.Add(p, b, 1<<7, baseline.RecordState)
+		}
+		l.Commit()
+		p.Status, p.Apart = status, apart
+	}
+	send(base-1, SentLost, false, 0, 9)
+	send(base, SentAcked, false, 0, 1)
+	send(base, SentLost, false, 2, 3)
+	send(base, SentLost, true, 0, 9)
+	send(base, SentLost, false)
+	send(base, SentAcked, false, 4)
+	send(base, SentInFlight, false, 6)
+	send(base+1, SentLost, false, 0, 9)
+
+	first, end, known := l.packetsOf(base, l.Next)
+	require.True(t, known)
+	require.Equal(t, [2]uint32{2, 8}, [2]uint32{first, end})
+	var p Tracker
+	var others bool
+	p.gaps, others = l.appendGaps(nil, first, end)
+	require.True(t, others)
+	require.Equal(t, []wire.SlotRange{{From: 2 * 64, To: 4 * 64}, {From: 6 * 64, To: 7 * 64}}, p.gaps)
+	for _, c := range []struct {
+		from, to int
+		refers   bool
+	}{
+		{0, 128, true},
+		{0, 129, false},
+		{191, 192, false},
+		{255, 300, false},
+		{256, 384, true},
+		{447, 448, false},
+		{448, 1 << 30, true},
+		{0, 1 << 30, false},
+	} {
+		require.Equal(t, c.refers, p.RefersIn(wire.SlotRange{From: c.from, To: c.to}), "slots %d to %d", c.from, c.to)
+	}
+	_, others = l.appendGaps(nil, first+1, first+4)
+	require.False(t, others)
+	require.True(t, l.anyGap(first, end))
+	require.False(t, l.anyGap(first+2, first+5))
+}
