@@ -48,13 +48,23 @@ func (l *SentLog) anyGap(first, end uint32) bool {
 	return false
 }
 
+// hasStates reports whether a packet has a state of any slot.
+func (l *SentLog) hasStates(p *SentPacket) bool {
+	for i := range p.Count {
+		if l.Record(p, i).Kind == baseline.RecordState {
+			return true
+		}
+	}
+	return false
+}
+
 // appendGaps appends the ranges of those of some packets that leave gaps, and reports whether there are others with
-// slots.
+// states.
 func (l *SentLog) appendGaps(gaps []wire.SlotRange, first, end uint32) (_ []wire.SlotRange, others bool) {
 	for q := first; q != end; q++ {
 		sent := l.At(q)
 		if !sent.leavesGap() {
-			others = others || sent.Count > 0 && !sent.Apart
+			others = others || !sent.Apart && l.hasStates(sent)
 			continue
 		}
 		from, to := math.MaxInt, 0

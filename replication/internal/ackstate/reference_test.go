@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/stretchr/testify/require"
 )
@@ -56,6 +57,14 @@ func TestGapsAreTheBlocksOfLostPackets(t *testing.T) {
 	}
 	_, others = l.appendGaps(nil, first+1, first+4)
 	require.False(t, others)
+
+	p.Snap, p.exact, p.Interval, p.Log, p.Followed = &snapshot.Snapshot{Tick: base + 3}, ^uint32(0), 1, l, l.Next
+	require.True(t, p.findGaps(base))
+	require.False(t, p.findGaps(base+1), "all packets got lost")
+	l.Add(l.Begin(base+2), 5, 1, baseline.RecordDespawn)
+	l.At(l.Commit()).Status = SentAcked
+	_, others = l.appendGaps(nil, l.Next-1, l.Next)
+	require.False(t, others, "the client has no slots of that tick")
 	require.True(t, l.anyGap(first, end))
 	require.False(t, l.anyGap(first+2, first+5))
 }
