@@ -107,14 +107,19 @@ func (g *goldenGame) step(n int) {
 	g.match().Clock += 0.5
 }
 
+// begin begins a match of some sparks.
+func (g *goldenGame) begin(sparks int) {
+	ecs.AddResource(g.world, &goldenMatch{Round: 1})
+	for range sparks {
+		g.spark()
+	}
+}
+
 // dance is a game of 24 sparks, most of which move in one tick of twelve. When a packet is found lost, these
 // have not moved since, and don't move now.
 func (g *goldenGame) dance(n int) {
 	if n == 0 {
-		ecs.AddResource(g.world, &goldenMatch{Round: 1})
-		for range 24 {
-			g.spark()
-		}
+		g.begin(24)
 	}
 	for i, e := range g.sparks {
 		if i < 5 || (n+i)%12 == 0 {
@@ -126,10 +131,7 @@ func (g *goldenGame) dance(n int) {
 // march is a game of 100 sparks that move all the time, so that a tick takes several packets.
 func (g *goldenGame) march(n int) {
 	if n == 0 {
-		ecs.AddResource(g.world, &goldenMatch{Round: 1})
-		for range 100 {
-			g.spark()
-		}
+		g.begin(100)
 	}
 	for i, e := range g.sparks {
 		p := get[goldenTransform](g, e)

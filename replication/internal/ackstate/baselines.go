@@ -5,7 +5,6 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
-	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // bases chooses the baselines for what a peer is sent, among the ticks as of which it holds states.
@@ -19,7 +18,6 @@ type bases struct {
 	Pairs    []snapshot.BasePair // baselines that are tried first, the likely ones in front
 	oldest   delta.Tick          // first baseline of these
 	Classes  baseline.Classes    // result of Classify
-	gaps     []wire.SlotRange    // of the packets of the likely base tick that did not arrive, if CanRelay holds
 }
 
 // Base returns the first baseline of updates to a peer that lacks nothing: the newest tick up to

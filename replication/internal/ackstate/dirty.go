@@ -134,7 +134,7 @@ func (p *Tracker) CanRelay(splits bool) bool {
 	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked {
 		return false
 	}
-	if !p.holdsPair(of) || !p.Snap.Predicts(of) || !p.findGaps(of.Base) {
+	if !p.holdsPair(of) || !p.Snap.Predicts(of) || !p.refersTo(of.Base) {
 		return false
 	}
 	return splits || p.HoldsAll() && !p.anyOlder()
@@ -159,7 +159,7 @@ func (p *Tracker) anyOlder() bool {
 // to.
 func (p *Tracker) HoldsAll() bool {
 	t := &p.Acks
-	return len(p.gaps) == 0 && t.LacksNothing(p.Likely.Base) && t.LacksNothing(p.Likely.Second) && t.holdsAll()
+	return len(p.Log.gaps) == 0 && t.LacksNothing(p.Likely.Base) && t.LacksNothing(p.Likely.Second) && t.holdsAll()
 }
 
 // AnyDirty reports whether anything is dirty.

@@ -58,9 +58,12 @@ func (l *SentLog) hasStates(p *SentPacket) bool {
 	return false
 }
 
-// appendGaps appends the ranges of those of some packets that leave gaps, and reports whether there are others with
-// states.
-func (l *SentLog) appendGaps(gaps []wire.SlotRange, first, end uint32) (_ []wire.SlotRange, others bool) {
+// findGaps finds the ranges of slots of the packets of a tick that did not arrive, and reports whether slots can refer
+// to others. before is the argument of packetsOf.
+func (l *SentLog) findGaps(at delta.Tick, before uint32) bool {
+	first, end, known := l.packetsOf(at, before)
+	others := false // packets with states
+	l.gaps = l.gaps[:0]
 	for q := first; q != end; q++ {
 		sent := l.At(q)
 		if !sent.leavesGap() {
@@ -69,12 +72,22 @@ func (l *SentLog) appendGaps(gaps []wire.SlotRange, first, end uint32) (_ []wire
 		}
 		from, to := math.MaxInt, 0
 		for i := range sent.Count {
-			first := int(l.Record(sent, i).Block) << 6
-			from, to = min(from, first), max(to, first+64)
+			block := int(l.Record(sent, i).Block) << 6
+			from, to = min(from, block), max(to, block+64)
 		}
-		gaps = append(gaps, wire.SlotRange{From: from, To: to})
+		l.gaps = append(l.gaps, wire.SlotRange{From: from, To: to})
 	}
-	return gaps, others
+	return known && (others || len(l.gaps) == 0)
+}
+
+// RefersIn reports whether a range of slots has none of the gaps that were found.
+func (l *SentLog) RefersIn(r wire.SlotRange) bool {
+	for _, gap := range l.gaps {
+		if gap.From < r.To && r.From < gap.To {
+			return false
+		}
+	}
+	return true
 }
 
 // appendStates appends the slots of which packets had states, in their order.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
-	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/stretchr/testify/require"
 )
@@ -35,11 +34,8 @@ func TestGapsAreTheBlocksOfLostPackets(t *testing.T) {
 	first, end, known := l.packetsOf(base, l.Next)
 	require.True(t, known)
 	require.Equal(t, [2]uint32{2, 8}, [2]uint32{first, end})
-	var p Tracker
-	var others bool
-	p.gaps, others = l.appendGaps(nil, first, end)
-	require.True(t, others)
-	require.Equal(t, []wire.SlotRange{{From: 2 * 64, To: 4 * 64}, {From: 6 * 64, To: 7 * 64}}, p.gaps)
+	require.True(t, l.findGaps(base, l.Next))
+	require.Equal(t, []wire.SlotRange{{From: 2 * 64, To: 4 * 64}, {From: 6 * 64, To: 7 * 64}}, l.gaps)
 	for _, c := range []struct {
 		from, to int
 		refers   bool
@@ -53,18 +49,14 @@ func TestGapsAreTheBlocksOfLostPackets(t *testing.T) {
 		{448, 1 << 30, true},
 		{0, 1 << 30, false},
 	} {
-		require.Equal(t, c.refers, p.RefersIn(wire.SlotRange{From: c.from, To: c.to}), "slots %d to %d", c.from, c.to)
+		require.Equal(t, c.refers, l.RefersIn(wire.SlotRange{From: c.from, To: c.to}), "slots %d to %d", c.from, c.to)
 	}
-	_, others = l.appendGaps(nil, first+1, first+4)
-	require.False(t, others)
-
-	p.Snap, p.exact, p.Interval, p.Log, p.Followed = &snapshot.Snapshot{Tick: base + 3}, ^uint32(0), 1, l, l.Next
-	require.True(t, p.findGaps(base))
-	require.False(t, p.findGaps(base+1), "all packets got lost")
-	l.Add(l.Begin(base+2), 5, 1, baseline.RecordDespawn)
+	require.False(t, l.findGaps(base+1, l.Next), "all packets got lost")
+	require.False(t, l.findGaps(base-2, l.Next), "it is forgotten")
+	send(base+2, SentLost, false, 5)
+	l.Add(l.Begin(base+2), 6, 1, baseline.RecordDespawn)
 	l.At(l.Commit()).Status = SentAcked
-	_, others = l.appendGaps(nil, l.Next-1, l.Next)
-	require.False(t, others, "the client has no slots of that tick")
+	require.False(t, l.findGaps(base+2, l.Next), "the client has no slots of that tick")
 	require.True(t, l.anyGap(first, end))
 	require.False(t, l.anyGap(first+2, first+5))
 }

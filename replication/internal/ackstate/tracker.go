@@ -339,26 +339,13 @@ func (p *Tracker) Reference(ref []wire.SlotBlock, at delta.Tick) []wire.SlotBloc
 	return ref
 }
 
-// findGaps reports whether slots of shared packets can refer to what changed in the send interval up to a tick, if
-// that is their base tick, and finds the ranges where they can't, since packets with them got lost.
-func (p *Tracker) findGaps(at delta.Tick) bool {
+// refersTo reports whether slots of shared packets can refer to what changed in the send interval up to a tick, if
+// that is their base tick, and finds the gaps where they can't.
+func (p *Tracker) refersTo(at delta.Tick) bool {
 	if p.exact>>(at%snapshot.RecentTicks)&1 == 0 || p.Snap.Tick-at+p.Interval > snapshot.RecentTicks {
 		return false
 	}
-	first, end, known := p.Log.packetsOf(at, p.Followed)
-	others := false
-	p.gaps, others = p.Log.appendGaps(p.gaps[:0], first, end)
-	return known && (others || len(p.gaps) == 0)
-}
-
-// RefersIn reports whether slots of shared packets can refer to a range, if CanRelay holds.
-func (p *Tracker) RefersIn(r wire.SlotRange) bool {
-	for _, gap := range p.gaps {
-		if gap.From < r.To && r.From < gap.To {
-			return false
-		}
-	}
-	return true
+	return p.Log.findGaps(at, p.Followed)
 }
 
 // EndPackets ends a tick. shared reports whether all that the peer was sent was shared packets, once whether

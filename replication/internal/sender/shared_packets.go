@@ -56,7 +56,7 @@ func (p *stateSender) mayRelay(set *encode.PacketSet) bool {
 
 // holds reports whether the peer holds all baselines of a packet of a set, and all that its slots refer to.
 func (p *stateSender) holds(set *encode.PacketSet, k *encode.SharedPacket) bool {
-	if !p.acked.RefersIn(k.Range) {
+	if !p.acked.Log.RefersIn(k.Range) {
 		return false
 	}
 	for i := range set.Records[k.First:k.End] {
