@@ -53,7 +53,7 @@ func TestNoEntityWaitsLongerThanAFullPass(t *testing.T) {
 			bytes := sum(m.sizes[first:])
 			pass := float64(bytes) / float64(sends) * float64(n)
 			t.Logf("a pass takes %.0f bytes, %.1f rounds; the longest wait was %d", pass, pass/1200, longest)
-			require.LessOrEqual(t, longest, int(math.Ceil(pass/1200))+1)
+			require.LessOrEqual(t, longest, int(math.Ceil(pass/1200))+2) // a tick may use the tokens of the next one
 			require.Greater(t, ticks, 2*longest, "everything was sent several times")
 			require.InDelta(t, 1200, float64(bytes)/float64(len(m.sizes)-first), 12, "the budget is used")
 			requireWithin(t, m.sizes, 1200*60, 60, depthOf(m.peer, 1200*60))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -212,5 +213,35 @@ func TestWorkersDoNotAllocate(t *testing.T) {
 		}
 		t.Logf("%d workers: %d allocations in %d ticks", workers, total, runs)
 		require.LessOrEqual(t, total, uint64(runs/10))
+	}
+}
+
+// TestWorkersShareTheSame: however many workers there are, peers that lose packets get the same shared ones, which
+// depend on what all peers have in common.
+func TestWorkersShareTheSame(t *testing.T) {
+	seed := seedOf(t)
+	play := func(workers int) (sums []uint32, shared uint64) {
+		r := newSharedRig(t, scaleGame(4000), 0, 0, seed, WithWorkers(workers))
+		for i := range 14 {
+			f := connectFake(t, r.server, uint64(i)+1, 4+i%7, float64(i%3)*0.04)
+			f.peer.SetSendInterval(1 + i%5/4)
+			send := f.peer.out.Send
+			f.peer.out.Send = func(packet []byte) error {
+				sums = append(sums, crc32.ChecksumIEEE(packet))
+				return send(packet)
+			}
+			r.fakes, r.acks = append(r.fakes, f), append(r.acks, nil)
+		}
+		for range 150 {
+			r.tick()
+		}
+		r.check(t)
+		return sums, r.server.Stats().SharedPackets
+	}
+	want, shared := play(1)
+	require.Greater(t, shared, uint64(len(want)/2))
+	for _, n := range []int{2, 5} {
+		got, _ := play(n)
+		require.Equal(t, want, got, "%d workers", n)
 	}
 }

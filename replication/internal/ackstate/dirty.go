@@ -5,6 +5,8 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // Which slots are dirty for a peer, which means that it is to be sent them: they changed, came into
@@ -45,6 +47,13 @@ func (p *Tracker) MarkChanged() {
 	s := &p.Snap.Slots
 	for _, b := range s.Busy {
 		p.MarkDirty(int(b), p.sight.View.Sees(int(b), s.Changed[b]))
+	}
+}
+
+// MarkPeriod makes dirty what changed in the send interval, for a peer that sees everything.
+func (p *Tracker) MarkPeriod() {
+	for _, b := range p.Period.Busy {
+		p.MarkDirty(int(b), p.Period.Changed[b]&p.Snap.Slots.Alive[b])
 	}
 }
 
@@ -130,14 +139,44 @@ func (p *Tracker) Splits() bool {
 // CanRelay reports whether shared packets may have what changed in this send interval: all of it, or if the peer
 // splits some of it.
 func (p *Tracker) CanRelay(splits bool) bool {
-	of := p.Likely
 	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked {
 		return false
 	}
-	if !p.holdsPair(of) || !p.Snap.Predicts(of) || !p.refersTo(of.Base) {
-		return false
+	return p.holdsPair(p.Likely) && p.Shares(p.Likely) && (splits || p.HoldsAll() && !p.anyOlder())
+}
+
+// Shares reports whether the peer may be sent shared packets with a pair of baselines where it holds these, and finds
+// the gaps in what the slots of such packets refer to.
+func (p *Tracker) Shares(of snapshot.BasePair) bool {
+	return p.Snap.Predicts(of) && p.refersTo(of.Base)
+}
+
+// fewNew is how many slots of a block LackIn looks at one by one.
+const fewNew = 8
+
+// LackIn returns how many slots of a range have changed in the send interval, and of how many of these the peer lacks
+// the baselines, given that Shares was called last for these. It lacks all if it lacks some of what slots there refer
+// to. Slots whose component set has changed since are in no shared packets. They do not count if they are few.
+func (p *Tracker) LackIn(in wire.SlotRange, of snapshot.BasePair) (lacking, all int) {
+	s := &p.Snap.Slots
+	for b := in.From >> 6; b < min(in.To>>6, len(p.Period.Changed)); b++ {
+		wanted := p.Period.Changed[b] & s.Alive[b] &^ s.Churned[b]
+		all += bits.OnesCount64(wanted)
+		lacks := wanted & (p.LackOf(of, b) | p.Acks.None[b])
+		lacking += bits.OnesCount64(lacks)
+		if bits.OnesCount64(lacks) > fewNew { // or else it would take long
+			continue
+		}
+		for slot := range bitset.Slots(b, lacks) {
+			if s.Info[slot].SetChanged.After(of.Base) {
+				lacking--
+			}
+		}
 	}
-	return splits || p.HoldsAll() && !p.anyOlder()
+	if !p.Log.refersIn(in) {
+		lacking = max(all, 1)
+	}
+	return lacking, all
 }
 
 // anyOlder reports whether anything is dirty that did not change in this send interval, or is gone.

@@ -80,8 +80,8 @@ func (l *SentLog) findGaps(at delta.Tick, before uint32) bool {
 	return known && (others || len(l.gaps) == 0)
 }
 
-// RefersIn reports whether a range of slots has none of the gaps that were found.
-func (l *SentLog) RefersIn(r wire.SlotRange) bool {
+// refersIn reports whether a range of slots has none of the gaps that were found.
+func (l *SentLog) refersIn(r wire.SlotRange) bool {
 	for _, gap := range l.gaps {
 		if gap.From < r.To && r.From < gap.To {
 			return false

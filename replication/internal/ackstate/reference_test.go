@@ -49,7 +49,7 @@ func TestGapsAreTheBlocksOfLostPackets(t *testing.T) {
 		{448, 1 << 30, true},
 		{0, 1 << 30, false},
 	} {
-		require.Equal(t, c.refers, l.RefersIn(wire.SlotRange{From: c.from, To: c.to}), "slots %d to %d", c.from, c.to)
+		require.Equal(t, c.refers, l.refersIn(wire.SlotRange{From: c.from, To: c.to}), "slots %d to %d", c.from, c.to)
 	}
 	require.False(t, l.findGaps(base+1, l.Next), "all packets got lost")
 	require.False(t, l.findGaps(base-2, l.Next), "it is forgotten")

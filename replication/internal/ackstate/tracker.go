@@ -6,6 +6,7 @@ package ackstate
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
@@ -331,21 +332,30 @@ func (p *Tracker) ChooseLikely() { p.chooseLikely(p.unsure) }
 // Reference appends the slots of which the packets of a tick had states, in their order. There are none if
 // one of these packets did not arrive, or if that was too long ago.
 func (p *Tracker) Reference(ref []wire.SlotBlock, at delta.Tick) []wire.SlotBlock {
-	if p.Snap.Tick-at < snapshot.RecentTicks {
-		if first, end, known := p.Log.packetsOf(at, p.Followed); known && !p.Log.anyGap(first, end) {
-			ref = p.Log.appendStates(ref, first, end)
-		}
+	if p.Snap.Tick-at >= snapshot.RecentTicks {
+		return ref
 	}
-	return ref
+	first, end, known := p.Log.packetsOf(at, p.Followed)
+	switch {
+	case !known || first == end || p.Log.anyGap(first, end): // or it is not known yet what arrived
+		return ref
+	case p.sentExactly(at):
+		return p.Snap.Slots.AppendLive(ref, p.Interval, at) // the same
+	default:
+		return p.Log.appendStates(ref, first, end)
+	}
 }
 
 // refersTo reports whether slots of shared packets can refer to what changed in the send interval up to a tick, if
 // that is their base tick, and finds the gaps where they can't.
 func (p *Tracker) refersTo(at delta.Tick) bool {
-	if p.exact>>(at%snapshot.RecentTicks)&1 == 0 || p.Snap.Tick-at+p.Interval > snapshot.RecentTicks {
-		return false
-	}
-	return p.Log.findGaps(at, p.Followed)
+	return p.sentExactly(at) && p.Log.findGaps(at, p.Followed)
+}
+
+// sentExactly reports whether the packets of a recent tick had exactly what changed in the send interval up to it,
+// which is still known.
+func (p *Tracker) sentExactly(at delta.Tick) bool {
+	return p.exact>>(at%snapshot.RecentTicks)&1 != 0 && p.Snap.Tick-at+p.Interval <= snapshot.RecentTicks
 }
 
 // EndPackets ends a tick. shared reports whether all that the peer was sent was shared packets, once whether
@@ -363,7 +373,7 @@ func (p *Tracker) EndPackets(shared, once bool) {
 			p.exact |= bit
 		}
 		if now-p.Likely.Base < snapshot.RecentTicks {
-			kept = p.Log.lastBefore(p.Likely.Base, kept)
+			kept = p.Log.lastBefore(p.Likely.Base-(baseline.NearBases-2)*p.step(), kept)
 		}
 	}
 	if shared {

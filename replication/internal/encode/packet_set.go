@@ -2,7 +2,6 @@ package encode
 
 import (
 	"math/bits"
-	"slices"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -15,33 +14,34 @@ import (
 // A PacketSet is a set of packets that peers share in a tick. Its entries are in slot order and all
 // encoded against the same pair of baselines. It is made for peers that hold this pair and contains
 // what they want of it, except what is rare and peers encode themselves; each peer copies the entries that
-// it needs. A complete set contains what changed in a send interval, except in the blocks of Lacking. A peer
-// that needs that gets its packets as they are, under headers of its own.
+// it needs. A set of a period is divided into parts, see partition, and has what changed in the period in those that
+// peers want. They get the packets of these as they are, under headers of their own.
 //
 // The bits of an entry depend on the world, the tick and the baselines only, so the wire does not show
 // whether a set was used.
 type PacketSet struct {
-	snapshot.BasePair                  // its baselines
-	period            *snapshot.Period // of a complete set: what changed in it is wanted
-	wanted            bitset.Set       // slots to be encoded
-	asked             bitset.Set       // by block: Slots and wanted are empty in all others
-	places            []int32          // by block of slots: index in blocks, if the block is there
+	snapshot.BasePair // its baselines
+	parts             setParts
+	peers             int        // whose likely baselines these are
+	wanted            bitset.Set // slots to be encoded
+	asked             bitset.Set // by block: Slots and wanted are empty in all others
+	places            []int32    // by block of slots: index in blocks, if the block is there
 
-	Packets []SharedPacket
+	packets []SharedPacket
 	blocks  []sharedBlock
 	entries []sharedEntry
-	Records []baseline.SentRecord // of the blocks
+	records []baseline.SentRecord // of the blocks
 	costs   []uint32              // of all entries, by field and symbols of components
 	copies  int                   // of single entries, in packets of peers
 	Slots   bitset.Set            // that have an entry
-	Lacking bitset.Set            // by block: something that changed is missing, in a complete set
+	lacks   bool                  // some of what changed in the parts that were wanted has none
 
 	// The packet that is being filled.
 	open     bool
 	w        bitbuf.Writer // contents of its entries
 	contents []byte
 	lists    wire.SlotLists
-	ref      []wire.SlotBlock // those that changed up to the first baseline, which the slots of a complete set refer to
+	ref      []wire.SlotBlock // those that changed up to the first baseline, to which those of the parts refer
 	refSlots int              // slots in ref
 	room     int              // bits of the body
 	work     int              // of its entries
@@ -51,11 +51,11 @@ type PacketSet struct {
 
 // A SharedPacket is a packet without its header.
 type SharedPacket struct {
-	First, End int // its blocks
+	Base       delta.Tick // first baseline of its entries
+	first, end int        // its blocks
 	Body       []byte
-	Bits       int            // of the body
-	Range      wire.SlotRange // in which its slots refer to those of the packets of the first baseline
-	contents   int            // where in the body the contents of entries begin; all that an incomplete set has
+	Bits       int // of the body
+	contents   int // where in the body the contents of entries begin; all that a set without parts has
 	Entries    int
 	Copies     uint32 // peers that were sent it
 
@@ -90,7 +90,7 @@ type BlockEntries struct {
 // In returns the entries of a block, which must be in the set.
 func (set *PacketSet) In(b int) BlockEntries {
 	x := &set.blocks[set.places[b]]
-	return BlockEntries{set.Slots[b], set.entries[x.first : x.first+x.entries], &set.Packets[x.packet], &set.copies}
+	return BlockEntries{set.Slots[b], set.entries[x.first : x.first+x.entries], &set.packets[x.packet], &set.copies}
 }
 
 // Size returns how many bits the entries of some slots take, and how much work. Every slot must have an entry.
@@ -124,10 +124,11 @@ func (x *BlockEntries) Append(w *bitbuf.Writer, slots uint64) {
 func (x *BlockEntries) Count(n int) { *x.copies += n }
 
 // begin empties the set and makes room for the slots of a server, and for the costs of so many fields.
-func (set *PacketSet) begin(of snapshot.BasePair, period *snapshot.Period, s *snapshot.SlotTable, fields int) {
-	set.BasePair, set.period = of, period
+func (set *PacketSet) begin(of snapshot.BasePair, s *snapshot.SlotTable, fields int) {
+	set.BasePair, set.peers = of, 0
+	set.parts = setParts{list: set.parts.list[:0]}
 	set.used, set.open = 0, false
-	set.Packets, set.blocks, set.Records = set.Packets[:0], set.blocks[:0], set.Records[:0]
+	set.packets, set.blocks, set.records = set.packets[:0], set.blocks[:0], set.records[:0]
 	set.entries, set.copies = set.entries[:0], 0
 	if len(set.costs) == 0 {
 		set.costs = make([]uint32, fields)
@@ -139,32 +140,69 @@ func (set *PacketSet) begin(of snapshot.BasePair, period *snapshot.Period, s *sn
 		}
 	}
 	clear(set.asked)
-	clear(set.Lacking)
 	set.Slots, set.wanted = set.Slots.Grown(s.Len()), set.wanted.Grown(s.Len())
-	set.asked, set.Lacking = set.asked.Grown(len(set.Slots)), set.Lacking.Grown(len(set.Slots))
+	set.asked = set.asked.Grown(len(set.Slots))
 	for len(set.places) < len(set.Slots) {
 		set.places = append(set.places, 0)
 	}
 	set.ref, set.refSlots = set.ref[:0], 0
-	if period != nil {
-		set.ref = appendReference(set.ref, s, of.Base, period.Ticks)
-		set.refSlots = wire.CountSlots(set.ref)
-		for _, b := range period.Busy {
-			set.Want(int(b), period.Changed[b]&s.Alive[b]&^(s.Churned[b]|s.InGroups(int(b))))
+}
+
+// split divides the set into the parts of a period.
+func (set *PacketSet) split(period *snapshot.Period, of *partition, s *snapshot.SlotTable) {
+	set.parts.begin(period, of)
+	set.ref = s.AppendLive(set.ref, period.Ticks, set.Base)
+	set.refSlots = wire.CountSlots(set.ref)
+}
+
+// wantPart adds a part to what the set is to contain.
+func (set *PacketSet) wantPart(part int, s *snapshot.SlotTable) {
+	k := &set.parts.list[part]
+	if k.wanted {
+		return
+	}
+	k.wanted = true
+	changed := set.parts.period.Changed
+	for b, to := set.parts.bounds(part); b < to; b++ {
+		if slots := changed[b] & s.Alive[b] &^ (s.Churned[b] | s.InGroups(b)); slots != 0 {
+			set.Want(b, slots)
 		}
 	}
 }
 
-// appendReference appends the slots of the packets of a recent tick to peers that were sent exactly what
-// changed in so many ticks up to it.
-func appendReference(ref []wire.SlotBlock, s *snapshot.SlotTable, at, ticks delta.Tick) []wire.SlotBlock {
-	for b := range s.LiveLog[0] {
-		if mask := s.LiveIn(ticks, at, b); mask != 0 {
-			ref = append(ref, wire.SlotBlock{Block: uint32(b), Mask: mask})
+// packetsOf returns the packets of parts in a row, which were wanted.
+func (set *PacketSet) packetsOf(first, end int) []SharedPacket {
+	var of setPart
+	for i := first; i < end; i++ {
+		switch k := &set.parts.list[i]; {
+		case k.end == 0: // nothing changed in it
+		case of.end == 0:
+			of = *k
+		default:
+			of.end = k.end
 		}
 	}
-	return ref
+	return set.packets[of.first:of.end]
 }
+
+// Front returns the baselines in front of the packets of parts.
+func (set *PacketSet) Front() delta.Baselines {
+	return delta.Baselines{A1: set.Base, A2: set.Second, Two: true}
+}
+
+// BeginLists begins the slot lists of a packet with entries of a part.
+func (set *PacketSet) BeginLists(l *wire.SlotLists, part int) {
+	l.Begin(set.ref, set.refSlots)
+	l.Within(set.parts.partition.slots(part))
+}
+
+// RecordsOf returns what a packet of the set carries.
+func (set *PacketSet) RecordsOf(k *SharedPacket) []baseline.SentRecord {
+	return set.records[k.first:k.end]
+}
+
+// Wanted returns the slots of a block that the set is to contain.
+func (set *PacketSet) Wanted(b int) uint64 { return set.wanted[b] }
 
 // Want adds slots of a block to those that the set is to contain.
 func (set *PacketSet) Want(b int, slots uint64) {
@@ -172,30 +210,46 @@ func (set *PacketSet) Want(b int, slots uint64) {
 	set.asked.Add(b)
 }
 
-// LacksAny reports whether a complete set misses something.
-func (set *PacketSet) LacksAny() bool {
-	return slices.ContainsFunc(set.Lacking, func(blocks uint64) bool { return blocks != 0 })
-}
-
-// findLacking finds the blocks of which a complete set misses something.
-func (set *PacketSet) findLacking(s *snapshot.SlotTable) {
-	if set.period == nil {
-		return
-	}
-	for _, b := range set.period.Busy {
-		if set.period.Changed[b]&s.Alive[b]&^set.Slots[b] != 0 {
-			set.Lacking.Add(int(b))
+// findLacks sets lacks.
+func (set *PacketSet) findLacks(s *snapshot.SlotTable) {
+	set.lacks = false
+	for i := range set.parts.list {
+		for b, to := set.parts.bounds(i); b < to && set.parts.list[i].wanted; b++ {
+			set.lacks = set.lacks || set.parts.period.Changed[b]&s.Alive[b]&^set.Slots[b] != 0
 		}
 	}
 }
 
-// openPacket begins a packet. It returns false if the set has reached its limit.
-func (set *PacketSet) openPacket(s *snapshot.Snapshot) bool {
+// sizeOf returns about how many bits a block takes in a packet. The slot lists take half a bit for each slot.
+func (set *PacketSet) sizeOf(b int) int32 {
+	x := &set.blocks[set.places[b]]
+	return set.entries[x.first+x.entries-1].end - set.entries[x.first].from + int32(x.entries)/2
+}
+
+// enter moves on to the part of a block.
+func (set *PacketSet) enter(b int, now delta.Tick, shift delta.Shift) {
+	for set.parts.period != nil {
+		if _, to := set.parts.bounds(set.parts.at); b < to {
+			return
+		}
+		set.closePacket(now, shift)
+		set.parts.at++
+	}
+}
+
+// roomOf returns the bytes that the body of a packet may have.
+func roomOf(s *snapshot.Snapshot) int {
 	room := s.Opts.MTU - wire.MaxStateHeader
 	if !s.Opts.NoChecksum {
 		room -= wire.ChecksumSize
 	}
-	if len(set.Packets)*room > maxSharedBytes {
+	return room
+}
+
+// openPacket begins a packet. It returns false if the set has reached its limit.
+func (set *PacketSet) openPacket(s *snapshot.Snapshot) bool {
+	room := roomOf(s)
+	if len(set.packets)*room > maxSharedBytes {
 		return false
 	}
 	if need := set.used + room; need > len(set.buf) {
@@ -205,9 +259,11 @@ func (set *PacketSet) openPacket(s *snapshot.Snapshot) bool {
 		set.contents = make([]byte, room)
 	}
 	set.w.Reset(set.contents[:room])
-	set.lists.Begin(set.ref, set.refSlots)
+	if set.lists.Begin(nil, 0); set.parts.period != nil {
+		set.BeginLists(&set.lists, set.parts.at)
+	}
 	set.room, set.work = 8*room-wire.MaxFrontBits, 0
-	set.Packets = append(set.Packets, SharedPacket{First: len(set.blocks)})
+	set.packets = append(set.packets, SharedPacket{Base: set.Base, first: len(set.blocks)})
 	set.open = true
 	return true
 }
@@ -218,24 +274,25 @@ func (set *PacketSet) closePacket(now delta.Tick, shift delta.Shift) {
 		return
 	}
 	set.open = false
-	k := &set.Packets[len(set.Packets)-1]
+	k := &set.packets[len(set.packets)-1]
 	w := bitbuf.NewWriter(set.buf[set.used:])
-	if set.period != nil {
-		front := wire.Front{Baselines: delta.Baselines{A1: set.Base, A2: set.Second, Two: true}, Shift: shift}
+	if set.parts.period != nil {
+		front := wire.Front{Baselines: set.Front(), Shift: shift}
 		front.Write(&w, now)
-		k.Range = set.lists.Write(&w)
+		set.lists.Write(&w)
+		set.parts.list[set.parts.at].add(len(set.packets) - 1)
 	}
 	k.contents = w.Len()
 	w.WriteRun(set.w.Bytes(), set.w.Len())
-	k.Bits, k.Body, k.End = w.Len(), w.Bytes(), len(set.blocks)
+	k.Bits, k.Body, k.end = w.Len(), w.Bytes(), len(set.blocks)
 	set.used += len(k.Body)
 }
 
 // finish adds what was sent of the set to the counts of a worker. An entry that was copied counts as a mean one.
 func (set *PacketSet) finish(counts *Counts, now delta.Tick) {
 	copies, entries := uint64(set.copies), uint64(len(set.entries))
-	for i := range set.Packets {
-		k := &set.Packets[i]
+	for i := range set.packets {
+		k := &set.packets[i]
 		copies += uint64(k.Copies) * uint64(k.Entries)
 		counts.Shared += uint64(k.Copies)
 	}

@@ -45,7 +45,7 @@ func TestEntriesOfSlotsAreCopied(t *testing.T) {
 			}
 			set.blocks = append(set.blocks, block)
 		}
-		set.Packets = []SharedPacket{{Body: w.Bytes(), contents: contents}}
+		set.packets = []SharedPacket{{Body: w.Bytes(), contents: contents}}
 		require.NoError(t, w.Err())
 		for b, slots := range set.Slots {
 			if rng.IntN(3) > 0 {

@@ -14,10 +14,11 @@ import (
 // PacketSets are the packet sets of a tick. They are filled together, block by block, so that the
 // history that one of them reads is in the processor's cache for the others.
 type PacketSets struct {
-	snap *snapshot.Snapshot
-	tick delta.Tick
-	List []PacketSet
-	most int // sets in a tick, since memory was last given back
+	snap  *snapshot.Snapshot
+	parts *Partitions
+	tick  delta.Tick
+	List  []PacketSet
+	most  int // sets in a tick, since memory was last given back
 
 	asked bitset.Set // by block: some set may want slots of it
 
@@ -27,12 +28,16 @@ type PacketSets struct {
 	setChanged uint64 // slots whose component set may have changed since a baseline
 }
 
-// MaxPacketSets bounds the sets of a tick.
-const MaxPacketSets = 64
+const (
+	// MaxPacketSets bounds the sets of a tick.
+	MaxPacketSets = 64
+	// NoSet stands for the index of a set where there is none.
+	NoSet = -1
+)
 
-// Init prepares for the slots of a snapshot.
-func (c *PacketSets) Init(s *snapshot.Snapshot) {
-	c.snap, c.columns = s, delta.NewColumns(s.Schema.Layout)
+// Init prepares for the slots of a snapshot. The partitions change between ticks only.
+func (c *PacketSets) Init(s *snapshot.Snapshot, parts *Partitions) {
+	c.snap, c.parts, c.columns = s, parts, delta.NewColumns(s.Schema.Layout)
 }
 
 // Begin starts a tick without sets. From time to time it gives back the memory of a rare burst.
@@ -49,17 +54,17 @@ func (c *PacketSets) Begin(now delta.Tick) {
 	}
 }
 
-// Find returns the index of a set, or -1. A complete set has what changed in a period, others have none.
+// Find returns the index of a set of a period, or of one without parts, or NoSet.
 func (c *PacketSets) Find(of snapshot.BasePair, period *snapshot.Period) int32 {
 	for i := range c.List {
-		if set := &c.List[i]; set.BasePair == of && set.period == period {
+		if set := &c.List[i]; set.BasePair == of && set.parts.period == period {
 			return int32(i)
 		}
 	}
-	return -1
+	return NoSet
 }
 
-// Add returns the index of a set, which is new and empty if there was none; -1 if there are too
+// Add returns the index of a set, which is new and empty if there was none; NoSet if there are too
 // many sets.
 func (c *PacketSets) Add(of snapshot.BasePair, period *snapshot.Period) int32 {
 	if i := c.Find(of, period); i >= 0 {
@@ -67,13 +72,20 @@ func (c *PacketSets) Add(of snapshot.BasePair, period *snapshot.Period) int32 {
 	}
 	n := len(c.List)
 	if n == MaxPacketSets {
-		return -1
+		return NoSet
 	}
 	c.List = reuse(c.List)
 	layout := c.snap.Schema.Layout
-	c.List[n].begin(of, period, &c.snap.Slots, layout.Fields()+len(layout.Components))
+	set := &c.List[n]
+	set.begin(of, &c.snap.Slots, layout.Fields()+len(layout.Components))
+	if period != nil {
+		set.split(period, c.partitionOf(period), &c.snap.Slots)
+	}
 	return int32(n)
 }
+
+// partitionOf returns how what changed in a period is divided into parts.
+func (c *PacketSets) partitionOf(period *snapshot.Period) *partition { return &c.parts[period.Ticks] }
 
 // reuse returns the list with one more element, which keeps the memory that it had before.
 func reuse[T any](list []T) []T {
@@ -118,7 +130,7 @@ func (c *PacketSets) Fill() {
 	for i := range c.List {
 		set := &c.List[i]
 		set.closePacket(c.tick, c.snap.Steady.Shift)
-		set.findLacking(s)
+		set.findLacks(s)
 	}
 }
 
@@ -174,6 +186,7 @@ func (c *PacketSets) addBlock(set *PacketSet, b int, changed uint64) {
 			changed &^= 1 << (slot & 63)
 		}
 	}
+	set.enter(b, c.tick, c.snap.Steady.Shift)
 	of := delta.Against{
 		Slots: changed, A1: set.Base, A2: set.Second, Ratio: delta.Ratio(c.tick, set.Base, set.Second),
 	}
@@ -218,7 +231,7 @@ func (c *PacketSets) tryBlock(set *PacketSet, b int, changed uint64) bool {
 	n := len(set.blocks)
 	fits := c.appendBlock(set, b, changed)
 	if opened && len(set.blocks) == n {
-		set.open, set.Packets = false, set.Packets[:len(set.Packets)-1]
+		set.open, set.packets = false, set.packets[:len(set.packets)-1]
 	}
 	return fits
 }
@@ -227,7 +240,7 @@ func (c *PacketSets) tryBlock(set *PacketSet, b int, changed uint64) bool {
 // don't fit.
 func (c *PacketSets) appendBlock(set *PacketSet, b int, changed uint64) bool {
 	mark, lists, w := set.w.Mark(), set.lists.Mark(), set.w
-	k := sharedBlock{packet: len(set.Packets) - 1, first: len(set.entries)}
+	k := sharedBlock{packet: len(set.packets) - 1, first: len(set.entries)}
 	works, work := c.columns.Works(changed), 0
 	for d := changed; d != 0; d &= d - 1 {
 		i := bits.TrailingZeros64(d)
@@ -236,7 +249,7 @@ func (c *PacketSets) appendBlock(set *PacketSet, b int, changed uint64) bool {
 		work += int(works[i])
 		set.entries = append(set.entries, sharedEntry{int32(from), int32(w.Len()), works[i], int32(work)})
 	}
-	if set.period != nil {
+	if set.parts.period != nil {
 		set.lists.AddUpdates(b, changed)
 	}
 	if w.Err() != nil || !set.lists.Fits(set.room-w.Len()) ||
@@ -249,9 +262,9 @@ func (c *PacketSets) appendBlock(set *PacketSet, b int, changed uint64) bool {
 	set.w, set.work = w, set.work+work
 	k.entries = len(set.entries) - k.first
 	c.columns.AddCosts(set.costs)
-	set.Packets[k.packet].Entries += k.entries
+	set.packets[k.packet].Entries += k.entries
 	set.Slots[b], set.places[b] = changed, int32(len(set.blocks))
-	set.Records = append(set.Records, baseline.NewRecord(b, changed, baseline.RecordState))
+	set.records = append(set.records, baseline.NewRecord(b, changed, baseline.RecordState))
 	set.blocks = append(set.blocks, k)
 	return true
 }

@@ -97,7 +97,7 @@ func (k *packetWriter) dropCompact() {
 	x := k.Compact
 	x.Kept.Give(x.State)
 	x.State = nil
-	k.open, k.sent.Status = false, ackstate.SentUnused
+	k.isOpen, k.sent.Status = false, ackstate.SentUnused
 }
 
 // finishCompact sends the open packet.
@@ -112,7 +112,7 @@ func (k *packetWriter) finishCompact() {
 	for i, cost := range x.Costs {
 		c.Costs[i] += uint64(cost)
 	}
-	k.open, k.sent = false, nil
+	k.isOpen, k.sent = false, nil
 	packet := k.out.buf[:k.body+len(body)]
 	key := &k.out.key
 	k.header.Put(packet[key.Size():])
@@ -142,7 +142,7 @@ func (k *packetWriter) putCompact(slot int, c *baseline.Class) (count *uint64, e
 // addCompact appends an entry to the open packet, or to a new one if it does not fit.
 func (k *packetWriter) addCompact(slot int, kind baseline.RecordKind, entry *compact.Entry) error {
 	for {
-		if !k.open {
+		if !k.isOpen {
 			if k.blocked() {
 				return errFull
 			}

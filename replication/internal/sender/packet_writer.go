@@ -25,7 +25,7 @@ type packetWriter struct {
 	heads int // bits of the head of an entry in packets of groups, about
 
 	// The open packet.
-	open   bool
+	isOpen bool
 	refers bool          // Ref of the cache is that of the tick
 	apart  bool          // later packets do not refer to the slots of those that are sent now
 	w      bitbuf.Writer // contents of the entries; their slots are in the cache
@@ -51,27 +51,36 @@ func (k *packetWriter) begin() {
 // blocked reports whether no more packets may be sent now.
 func (k *packetWriter) blocked() bool { return k.acked.Log.Full() || k.budget.short() }
 
-// start opens a packet.
+// start opens a packet with the baselines that most entries are likely to have.
 func (k *packetWriter) start() {
-	k.front = k.acked.Front()
-	k.header = k.nextHeader(k.front.A1)
-	k.body = k.out.key.Size() + k.header.Size()
-	if c := k.cache; k.Compact == nil {
-		if !k.refers {
-			c.Ref, k.refers = k.acked.Reference(c.Ref[:0], k.front.A1), true
-			c.RefSlots = wire.CountSlots(c.Ref)
-		}
-		k.w.Reset(c.Contents[:len(k.out.buf)-k.body])
-		if k.apart {
-			c.Slots.BeginApart()
-		} else {
-			c.Slots.Begin(c.Ref, c.RefSlots)
-		}
+	k.open(k.acked.Front())
+	c := k.cache
+	switch {
+	case k.Compact != nil:
+		return
+	case !k.refers:
+		c.Ref, k.refers = k.acked.Reference(c.Ref[:0], k.front.A1), true
+		c.RefSlots = wire.CountSlots(c.Ref)
 	}
-	k.Context = wire.Context{Names: delta.NamesFrom(k.snap.Tick, k.front)}
+	if k.apart {
+		c.Slots.BeginApart()
+	} else {
+		c.Slots.Begin(c.Ref, c.RefSlots)
+	}
+}
+
+// open opens a packet with the given baselines in front. It has no slot lists yet.
+func (k *packetWriter) open(front delta.Baselines) {
+	k.front = front
+	k.header = k.nextHeader(front.A1)
+	k.body = k.out.key.Size() + k.header.Size()
+	if k.Compact == nil {
+		k.w.Reset(k.cache.Contents[:len(k.out.buf)-k.body])
+	}
+	k.Context = wire.Context{Names: delta.NamesFrom(k.snap.Tick, front)}
 	k.sent = k.acked.Log.Begin(k.snap.Tick)
 	k.sent.Apart = k.apart
-	k.open, k.work = true, 0
+	k.isOpen, k.work = true, 0
 }
 
 // nextHeader returns the header of the next packet, which has the given base tick.
@@ -101,7 +110,7 @@ func (k *packetWriter) fitsNext(slot, n, bits int) bool {
 func (k *packetWriter) put(slot int, r *encode.CachedEntry) error {
 	r.Copies++
 	bits := k.cache.Bytes(r)
-	if k.open && r.Kind != wire.EntryFull &&
+	if k.isOpen && r.Kind != wire.EntryFull &&
 		k.fitsNext(slot, 1, int(r.Bits)) && k.bears(int(r.Work), int(r.Bits)) {
 		k.update(slot, r, bits)
 		k.work += int(r.Work)
@@ -199,7 +208,7 @@ func (k *packetWriter) fullHead(slot int) {
 // it is removed and written to a new packet.
 func (k *packetWriter) add(slot int, kind baseline.RecordKind, work int, write func()) error {
 	for {
-		if !k.open {
+		if !k.isOpen {
 			if k.blocked() {
 				return errFull
 			}
@@ -216,7 +225,7 @@ func (k *packetWriter) add(slot int, kind baseline.RecordKind, work int, write f
 		k.cache.Slots.Rollback(&slots)
 		k.Context = before
 		if k.sent.Count == 0 {
-			k.open = false
+			k.isOpen = false
 			k.sent.Status = ackstate.SentUnused
 			return errTooLarge
 		}
@@ -226,14 +235,14 @@ func (k *packetWriter) add(slot int, kind baseline.RecordKind, work int, write f
 
 // finish sends the open packet, if there is one.
 func (k *packetWriter) finish() {
-	if !k.open {
+	if !k.isOpen {
 		return
 	}
 	if k.Compact != nil {
 		k.finishCompact()
 		return
 	}
-	k.open, k.sent = false, nil // else sent would keep a ring alive that the log has replaced
+	k.isOpen, k.sent = false, nil // else sent would keep a ring alive that the log has replaced
 	w := bitbuf.NewWriter(k.out.buf[k.body:])
 	front := wire.Front{Baselines: k.front, Shift: k.snap.Steady.Shift}
 	front.Write(&w, k.snap.Tick)
@@ -281,7 +290,7 @@ func (k *packetWriter) putTogether(entries []batchEntry) (fits, blocked bool) {
 		k.write(slot, r, k.cache.Bytes(r))
 	}
 	if k.w.Err() != nil || !k.fits(0) || n > 1 && !k.bears(0, 0) {
-		k.open, k.sent.Status = false, ackstate.SentUnused
+		k.isOpen, k.sent.Status = false, ackstate.SentUnused
 		return false, false
 	}
 	heads := k.w.Len() + k.cache.Slots.MaxLen()

@@ -9,6 +9,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/compact"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
+	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -61,7 +62,7 @@ func (p *Sender) Init(snap *snapshot.Snapshot, opts *config.ServerOptions, share
 	p.Budget = budget{peer: &p.peer}
 	p.Selector = selector{peer: &p.peer}
 	p.Packet = packetWriter{peer: &p.peer, out: &p.outbox, budget: &p.Budget}
-	p.states = stateSender{peer: &p.peer, packet: &p.Packet, packetSet: -1}
+	p.states = stateSender{peer: &p.peer, packet: &p.Packet, packetSet: encode.NoSet}
 	p.groups = groupSender{peer: &p.peer, packet: &p.Packet, states: &p.states}
 }
 

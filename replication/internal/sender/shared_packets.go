@@ -5,75 +5,112 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
-	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // This file copies what was encoded for several peers: complete packets under headers of their own, and
 // entries.
 
-// relay sends the peer the packets of its packet set of which it holds all baselines, and returns true. What
-// else changed in the send interval is dirty then. If the peer does not split, it needs all of the packets and
-// nothing else, or relay sends none and returns false. If nothing changed, there are none.
+// relay sends the peer the packets of the packet sets that were chosen for it, and returns true. What else changed in
+// the send interval is dirty then. If the peer does not split, it needs all of it in such packets, or relay sends none
+// and returns false. If nothing changed, there are none.
 func (p *stateSender) relay(splits bool) bool {
-	period, alive := p.acked.Period, p.snap.Slots.Alive
-	if period.Changes == 0 {
+	if p.acked.Period.Changes == 0 {
 		return true
 	}
-	if p.packetSet < 0 {
+	if p.packetSet == encode.NoSet {
 		return false
 	}
-	set := &p.worker.Sets.List[p.packetSet]
-	if !p.mayRelay(set) || !splits && set.LacksAny() {
+	packets, all := p.sources.Count(&p.worker.Sets)
+	if !p.mayRelay(packets) || !splits && !all {
 		return false
 	}
-	holdsAll := !splits || p.acked.HoldsAll() // CanRelay has found out for peers that don't split
-	for i := 0; i < len(set.Packets); i++ {
-		first, sequence := i, p.acked.Log.Next
-		for i < len(set.Packets) && (holdsAll || p.holds(set, &set.Packets[i])) {
-			p.packet.relay(set, &set.Packets[i])
-			i++
-		}
-		p.packet.out.putCopies(set.Packets[first:i], sequence)
-		if i < len(set.Packets) {
-			p.markDirty(set, &set.Packets[i])
-		}
+	if !all {
+		p.acked.MarkPeriod()
+		p.acked.FindPairs()
 	}
-	for w, blocks := range set.Lacking {
-		for b := range bitset.Slots(w, blocks) {
-			p.acked.MarkDirty(b, period.Changed[b]&alive[b]&^set.Slots[b])
+	for run := range p.sources.Runs(&p.worker.Sets) {
+		if run.Lacks {
+			p.copyMost(&run)
+		} else {
+			p.packet.relay(&run)
 		}
 	}
 	return true
 }
 
-// mayRelay reports whether the packets of a set may all be sent.
-func (p *stateSender) mayRelay(set *encode.PacketSet) bool {
+// copyMost sends what packets of a set have of slots whose baselines the peer holds, and of the others what there is
+// room for. All slots of these packets are dirty.
+func (p *stateSender) copyMost(run *encode.Run) {
+	for i := range run.Packets {
+		k, from := p.packet, &run.Packets[i]
+		k.open(run.Set.Front())
+		run.Set.BeginLists(&k.cache.Slots, run.Part)
+		room := k.w.Remaining() - from.Bits // for entries that are not in the set
+		for _, record := range run.Set.RecordsOf(from) {
+			room = p.copyBlock(run.Set, record.Record(), room)
+		}
+		if k.sent.Count == 0 || k.w.Err() != nil || !k.fits(0) || !k.bears(0, 0) { // rare: slot lists got longer
+			k.isOpen, k.sent.Status = false, ackstate.SentUnused
+			continue
+		}
+		for i := range k.sent.Count {
+			r := p.acked.Log.Record(k.sent, i)
+			p.acked.Dirty[r.Block] &^= r.Mask
+			p.stats.Updates += uint64(bits.OnesCount64(r.Mask))
+		}
+		k.finish()
+	}
+}
+
+// copyBlock is copyMost for a block, with so much room for other entries. It returns the room that is left.
+func (p *stateSender) copyBlock(set *encode.PacketSet, r baseline.Record, room int) int {
+	b, k, x := int(r.Block), p.packet, set.In(int(r.Block))
+	held := r.Mask &^ (p.acked.LackOf(set.BasePair, b) | p.acked.Acks.None[b])
+	for rest := r.Mask; rest != 0; {
+		lacks := rest &^ held
+		next := rest & (lacks&-lacks - 1) // all if none is lacking
+		if next != 0 {
+			_, work := x.Size(next)
+			x.Append(&k.w, next)
+			k.work += work
+			k.cache.Slots.AddUpdates(b, next)
+			p.acked.Log.Add(k.sent, b, next, baseline.RecordState)
+			x.Count(bits.OnesCount64(next))
+		}
+		if lacks != 0 {
+			room -= p.insert(b<<6+bits.TrailingZeros64(lacks), room)
+		}
+		rest &^= next | lacks&-lacks
+	}
+	return room
+}
+
+// insert appends an update of a slot with baselines of its own to the open packet, if there is room for it. It returns
+// the bits that it took at most.
+func (p *stateSender) insert(slot, room int) int {
+	c := p.acked.ClassOfSlot(slot)
+	if c.Full {
+		return 0
+	}
+	r, _ := p.bestEntry(slot, c)
+	size := int(r.Bits) + namesBits
+	if r.Kind == wire.EntryFull || size > room || !p.packet.bears(int(r.Work), 0) {
+		return 0
+	}
+	r.Copies++
+	p.packet.update(slot, r, p.worker.Bytes(r))
+	p.packet.work += int(r.Work)
+	p.packet.record(slot, baseline.RecordState)
+	return size
+}
+
+// mayRelay reports whether so many packets may be sent now.
+func (p *stateSender) mayRelay(packets int) bool {
 	budget := p.packet.budget
-	return p.acked.Log.Next+uint32(len(set.Packets))-p.acked.Log.Oldest <= ackstate.MaxInFlight &&
-		(budget.Rate == 0 || budget.affords(len(set.Packets)))
-}
-
-// holds reports whether the peer holds all baselines of a packet of a set, and all that its slots refer to.
-func (p *stateSender) holds(set *encode.PacketSet, k *encode.SharedPacket) bool {
-	if !p.acked.Log.RefersIn(k.Range) {
-		return false
-	}
-	for i := range set.Records[k.First:k.End] {
-		r := set.Records[k.First+i].Record()
-		if r.Mask&(p.acked.LackOf(set.BasePair, int(r.Block))|p.acked.Acks.None[r.Block]) != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// markDirty marks the slots of a packet of a set dirty.
-func (p *stateSender) markDirty(set *encode.PacketSet, k *encode.SharedPacket) {
-	for i := range set.Records[k.First:k.End] {
-		r := set.Records[k.First+i].Record()
-		p.acked.MarkDirty(int(r.Block), r.Mask)
-	}
+	return p.acked.Log.Next+uint32(packets)-p.acked.Log.Oldest <= ackstate.MaxInFlight &&
+		(budget.Rate == 0 || budget.affords(packets))
 }
 
 // copies returns the slots of a block whose entries can be copied from a packet set, because the
@@ -85,26 +122,31 @@ func (p *stateSender) copies(set *encode.PacketSet, b int, d uint64) uint64 {
 	return d &^ (p.acked.LackOf(set.BasePair, b) | p.acked.Acks.Large[b])
 }
 
-// relay books a packet of a set as sent. The caller sends it; no packet may be open.
-func (k *packetWriter) relay(set *encode.PacketSet, from *encode.SharedPacket) {
-	from.Copies++
-	k.stats.Updates += uint64(from.Entries)
-	sent := k.acked.Log.Begin(k.snap.Tick)
-	sent.Shared, sent.Form = true, k.acked.HeaderForm()
-	records := set.Records[from.First:from.End]
-	k.acked.Log.AddAll(sent, records)
-	for i := range records {
-		r := records[i].Record()
-		k.acked.Dirty[r.Block] &^= r.Mask
+// relay sends packets of a set. No packet may be open.
+func (k *packetWriter) relay(run *encode.Run) {
+	sequence := k.acked.Log.Next
+	for i := range run.Packets {
+		from := &run.Packets[i]
+		from.Copies++
+		k.stats.Updates += uint64(from.Entries)
+		sent := k.acked.Log.Begin(k.snap.Tick)
+		sent.Shared, sent.Form = true, k.acked.HeaderForm()
+		records := run.Set.RecordsOf(from)
+		k.acked.Log.AddAll(sent, records)
+		for i := range records {
+			r := records[i].Record()
+			k.acked.Dirty[r.Block] &^= r.Mask
+		}
+		k.commit(k.out.headSize(sent.Form)+len(from.Body), from.Bits)
 	}
-	k.commit(k.out.headSize(sent.Form)+len(from.Body), from.Bits)
+	k.out.putCopies(run.Packets, sequence)
 }
 
 // putShared appends a slot's entry, which is in a packet set. The error is that of put.
 func (k *packetWriter) putShared(set *encode.PacketSet, slot int, of *baseline.Class) error {
 	x, bit := set.In(slot>>6), uint64(1)<<(slot&63)
 	n, work := x.Size(bit)
-	if k.open && k.fitsNext(slot, 1, n) && k.bears(work, n) {
+	if k.isOpen && k.fitsNext(slot, 1, n) && k.bears(work, n) {
 		k.updateHead(slot, of.Baselines, false)
 		x.Append(&k.w, bit)
 		k.work += work
@@ -131,7 +173,7 @@ func (k *packetWriter) putCopies(set *encode.PacketSet, b int, slots, all uint64
 	}
 	x := set.In(b)
 	size, work := x.Size(slots)
-	if k.open && k.fitsSlots(b, slots, size) && k.bears(work, 0) {
+	if k.isOpen && k.fitsSlots(b, slots, size) && k.bears(work, 0) {
 		k.cache.Slots.AddUpdates(b, slots)
 	} else {
 		if slots = k.addCopies(&x, b, slots); slots == 0 {
@@ -150,7 +192,7 @@ func (k *packetWriter) putCopies(set *encode.PacketSet, b int, slots, all uint64
 // which it returns. If none fits, it opens a new packet.
 func (k *packetWriter) addCopies(x *encode.BlockEntries, b int, slots uint64) (put uint64) {
 	for {
-		if !k.open {
+		if !k.isOpen {
 			if k.blocked() {
 				return 0
 			}

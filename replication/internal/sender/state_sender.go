@@ -22,8 +22,9 @@ type stateSender struct {
 	*peer
 	packet    *packetWriter
 	worker    *worker
-	packetSet int32 // of the worker, that the peer copies from in the present tick; -1 for none
-	resume    int   // the slot to begin with; 0 unless the last tick had to stop
+	packetSet int32 // of the worker, that the peer copies from in the present tick, or NoSet
+	sources   encode.Sources
+	resume    int // the slot to begin with; 0 unless the last tick had to stop
 }
 
 // send sends the dirty ones of some slots, except for slots in groups.
@@ -68,7 +69,7 @@ func (p *stateSender) sendBlock(b int, d uint64) error {
 	d = live | gone
 	var set *encode.PacketSet
 	copies := uint64(0)
-	if p.packetSet >= 0 {
+	if p.packetSet != encode.NoSet {
 		set = &p.worker.Sets.List[p.packetSet]
 		copies = p.copies(set, b, live)
 	}

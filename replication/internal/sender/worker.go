@@ -18,9 +18,9 @@ type worker struct {
 }
 
 // init prepares for the slots of a snapshot.
-func (c *worker) init(snap *snapshot.Snapshot) {
+func (c *worker) init(snap *snapshot.Snapshot, parts *encode.Partitions) {
 	c.Init(snap)
-	c.Sets.Init(snap)
+	c.Sets.Init(snap, parts)
 }
 
 // begin starts a tick.
@@ -51,11 +51,10 @@ func (c *worker) fill(peers []*Sender) {
 func (c *worker) makePacketSets(peers []*Sender) {
 	shares := !c.Snap.Opts.NoSharedPackets
 	for _, p := range peers {
-		if p.states.packetSet = -1; p.Relays && p.acked.Period.Changes == 0 {
-			continue // it is sent nothing
-		}
-		if shares && p.Relays {
-			p.states.packetSet = c.Sets.Add(p.acked.Likely, p.acked.Period)
+		p.states.packetSet = encode.NoSet
+		if shares && p.Relays && p.acked.Period.Changes > 0 {
+			// CanRelay has found out whether peers that don't split hold all.
+			p.states.packetSet = p.states.sources.Choose(&c.Sets, p.acked, !p.splits || p.acked.HoldsAll())
 		}
 	}
 	for _, p := range peers {
@@ -66,9 +65,10 @@ func (c *worker) makePacketSets(peers []*Sender) {
 	c.Sets.Fill()
 }
 
-// A wish is the packet sets that a peer needs entries of, by its pairs of baselines; -1 for none.
+// A wish is the packet sets that a peer needs entries of, by its pairs of baselines, or NoSet: those of its period, and
+// those without parts.
 type wish struct {
-	complete, partial [baseline.NearBases]int32
+	divided, others [baseline.NearBases]int32
 }
 
 // want adds what a peer needs to the packet sets.
@@ -78,8 +78,8 @@ func (c *worker) want(p *Sender) {
 	}
 	var sets wish
 	for i, of := range p.acked.Pairs {
-		if sets.complete[i], sets.partial[i] = -1, -1; p.acked.Period != nil {
-			sets.complete[i] = c.Sets.Find(of, p.acked.Period)
+		if sets.divided[i], sets.others[i] = encode.NoSet, encode.NoSet; p.acked.Period != nil {
+			sets.divided[i] = c.Sets.Find(of, p.acked.Period)
 		}
 	}
 	for w, blocks := range p.acked.Acks.DirtyBlocks {
@@ -90,8 +90,8 @@ func (c *worker) want(p *Sender) {
 	if p.acked.Pairs[0] != p.acked.Likely {
 		return // only entries against the front can be copied together
 	}
-	if p.states.packetSet = sets.complete[0]; p.states.packetSet < 0 {
-		p.states.packetSet = sets.partial[0]
+	if p.states.packetSet = sets.divided[0]; p.states.packetSet == encode.NoSet {
+		p.states.packetSet = sets.others[0]
 	}
 }
 
@@ -104,17 +104,17 @@ func (c *worker) wantBlock(p *Sender, b int, sets *wish) {
 		pair := p.acked.Pairs[i]
 		held := d &^ p.acked.LackOf(pair, b)
 		d &^= held
-		if sets.complete[i] >= 0 {
-			held &^= p.acked.Period.Changed[b] // which it has
+		if sets.divided[i] >= 0 {
+			held &^= c.Sets.List[sets.divided[i]].Wanted(b)
 		}
 		if held == 0 || !c.Snap.Predicts(pair) {
 			continue
 		}
-		if sets.partial[i] < 0 {
-			sets.partial[i] = c.Sets.Add(pair, nil)
+		if sets.others[i] < 0 {
+			sets.others[i] = c.Sets.Add(pair, nil)
 		}
-		if sets.partial[i] >= 0 {
-			c.Sets.List[sets.partial[i]].Want(b, held)
+		if sets.others[i] >= 0 {
+			c.Sets.List[sets.others[i]].Want(b, held)
 		}
 	}
 }

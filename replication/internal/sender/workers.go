@@ -7,6 +7,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
@@ -21,7 +22,9 @@ const MaxWorkers = 64
 type Workers struct {
 	Caches []worker
 	Boxes  []packetBox // by worker
-	jobs   []func()    // by worker; made once, so that starting them allocates nothing
+	parts  encode.Partitions
+	sets   []*encode.PacketSets // by worker
+	jobs   []func()             // by worker; made once, so that starting them allocates nothing
 	group  sync.WaitGroup
 	peers  []*Sender // of the present tick, by their newest acknowledgement
 	active int       // workers that have peers in the present tick, at least the first
@@ -31,7 +34,8 @@ type Workers struct {
 func (w *Workers) Init(snap *snapshot.Snapshot, n int) {
 	w.Caches, w.Boxes = make([]worker, n), make([]packetBox, n)
 	for i := range w.Caches {
-		w.Caches[i].init(snap)
+		w.Caches[i].init(snap, &w.parts)
+		w.sets = append(w.sets, &w.Caches[i].Sets)
 		w.jobs = append(w.jobs, func() {
 			defer w.group.Done()
 			w.work(i)
@@ -100,6 +104,7 @@ func (w *Workers) Run(now delta.Tick) {
 	for i := range w.Caches {
 		w.Caches[i].finish()
 	}
+	w.parts.Update(w.sets, now)
 }
 
 // work is the share of one worker.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPeriodsAddUpTheirTicks: a period has what changed in any of its ticks, and LiveIn has what of that still
+// TestPeriodsAddUpTheirTicks: a period has what changed in any of its ticks, and liveIn has what of that still
 // held an entity at the end.
 func TestPeriodsAddUpTheirTicks(t *testing.T) {
 	replicationtest.OneGoroutine(t)
@@ -57,7 +57,7 @@ func requirePeriods(t *testing.T, s *SlotTable, changed []bitset.Set, n delta.Ti
 	}
 }
 
-// requireLive compares LiveIn with what changed in each tick up to a last one and was alive at its end.
+// requireLive compares liveIn with what changed in each tick up to a last one and was alive at its end.
 func requireLive(t *testing.T, s *SlotTable, changed []bitset.Set, alive bitset.Set, last delta.Tick) {
 	for n := range min(MaxPeriod, len(changed)) {
 		for b, word := range within(changed, n+1, s.Len()) {
@@ -65,7 +65,7 @@ func requireLive(t *testing.T, s *SlotTable, changed []bitset.Set, alive bitset.
 			if b < len(alive) {
 				live = alive[b]
 			}
-			require.Equal(t, word&live, s.LiveIn(delta.Tick(n+1), last, b))
+			require.Equal(t, word&live, s.liveIn(delta.Tick(n+1), last, b))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -21,7 +22,7 @@ type SlotTable struct {
 	Recent     changeLog
 
 	Log           [RecentTicks]bitset.Set // by tick modulo RecentTicks: what changed in it
-	LiveLog       [RecentTicks]bitset.Set // the same without what was empty at its end
+	liveLog       [RecentTicks]bitset.Set // the same without what was empty at its end
 	Busy          []int32                 // blocks with changed slots
 	ChurnedBlocks []int32                 // those of them in which an entity came or went
 	ChangedBlocks bitset.Set              // the blocks of Busy as a set
@@ -77,7 +78,7 @@ func (t *SlotTable) grow(n int, now delta.Tick) {
 	t.Churned = t.Churned.Grown(n)
 	t.SetChanged = t.SetChanged.Grown(n)
 	for i := range t.Log {
-		t.Log[i], t.LiveLog[i] = t.Log[i].Grown(n), t.LiveLog[i].Grown(n)
+		t.Log[i], t.liveLog[i] = t.Log[i].Grown(n), t.liveLog[i].Grown(n)
 	}
 	t.Recent.grow(n)
 }
@@ -191,7 +192,7 @@ func (t *SlotTable) Begin(now delta.Tick) {
 func (t *SlotTable) note(at delta.Tick) {
 	t.Recent.settle(t.Changed, t.ChangedBlocks, at)
 	copy(t.Log[at%RecentTicks], t.Changed)
-	live := t.LiveLog[at%RecentTicks]
+	live := t.liveLog[at%RecentTicks]
 	for b, changed := range t.Changed {
 		live[b] = changed & t.Alive[b]
 	}
@@ -229,12 +230,22 @@ func (t *SlotTable) ChangedIn(at, now delta.Tick, b int) uint64 {
 	return t.ChangedAfter(at-1, b, t.Alive[b])
 }
 
-// LiveIn returns those slots of a block that changed in n ticks up to a recent one that has ended, and held an
+// AppendLive appends the slots that liveIn returns, of all blocks.
+func (t *SlotTable) AppendLive(to []wire.SlotBlock, n, at delta.Tick) []wire.SlotBlock {
+	for b := range t.liveLog[0] {
+		if mask := t.liveIn(n, at, b); mask != 0 {
+			to = append(to, wire.SlotBlock{Block: uint32(b), Mask: mask})
+		}
+	}
+	return to
+}
+
+// liveIn returns those slots of a block that changed in n ticks up to a recent one that has ended, and held an
 // entity at its end.
-func (t *SlotTable) LiveIn(n, at delta.Tick, b int) (live uint64) {
+func (t *SlotTable) liveIn(n, at delta.Tick, b int) (live uint64) {
 	for i := n; i > 0; i-- {
 		tick := (at - i + 1) % RecentTicks
-		live = live&^t.Log[tick][b] | t.LiveLog[tick][b]
+		live = live&^t.Log[tick][b] | t.liveLog[tick][b]
 	}
 	return live
 }

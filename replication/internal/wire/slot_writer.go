@@ -42,13 +42,13 @@ func (x *slotWriter) begin(l *SlotLists) {
 	}
 	below := l.below + bits.OnesCount64(before)
 	above := l.total - l.below - l.passed + bits.OnesCount64(after)
-	if below > mostOutside {
+	if below > mostOutside || below > 0 && x.within.From > 0 {
 		x.n -= below
 		if x.From = l.first; before == 0 {
 			x.From &^= 63
 		}
 	}
-	if above > mostOutside {
+	if above > mostOutside || above > 0 && x.within.To < noEnd {
 		x.n -= above
 		if x.To = l.last + 1; after == 0 {
 			x.To = l.last | 63 + 1

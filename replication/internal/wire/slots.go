@@ -32,6 +32,7 @@ type SlotLists struct {
 	ref    []SlotBlock  // ascending; empty: there is none
 	blocks []entryBlock // ascending
 	kinds  []EntryKind  // of entries that are not updates, in their order
+	within SlotRange    // to which the range is limited
 	apart  bool
 	slotCounts
 }
@@ -71,9 +72,12 @@ const (
 
 // Begin empties the lists for a packet with a reference of so many slots.
 func (l *SlotLists) Begin(ref []SlotBlock, slots int) {
-	*l = SlotLists{ref: ref, blocks: l.blocks[:0], kinds: l.kinds[:0]}
+	*l = SlotLists{ref: ref, blocks: l.blocks[:0], kinds: l.kinds[:0], within: SlotRange{To: math.MaxInt}}
 	l.first, l.total = -1, slots
 }
+
+// Within keeps the range of the lists, which are empty, from having slots of the reference outside of another one.
+func (l *SlotLists) Within(r SlotRange) { l.within = r }
 
 // BeginApart empties the lists for a packet whose slots are not in the reference of later packets.
 func (l *SlotLists) BeginApart() {
@@ -196,29 +200,35 @@ func (l *SlotLists) FitsNext(slot, n, most int) bool {
 	if l.first < 0 {
 		return false
 	}
-	c := l.slotCounts
+	c, unsure := l.slotCounts, n
 	for i := c.at; i < len(l.ref) && int(l.ref[i].Block) <= slot>>6; i++ {
-		c.passed += bits.OnesCount64(l.ref[i].Mask)
+		n := bits.OnesCount64(l.ref[i].Mask)
+		c.passed, unsure = c.passed+n, unsure+n
 	}
 	c.last = slot
 	c.listed += n
 	c.kindBits += n * (int(LastEntryKind) + 1)
-	return c.maxLen(l.listed) <= most // updates of the reference are not listed
+	return c.maxLen(l.listed, unsure) <= most // updates of the reference are not listed
 }
 
 // MaxLen returns a number of bits that Write does not exceed.
-func (l *SlotLists) MaxLen() int { return l.maxLen(l.listed) }
+func (l *SlotLists) MaxLen() int { return l.maxLen(l.listed, 0) }
 
-// maxLen is MaxLen for lists with these counts, of which at least so many entries are listed.
-func (c *slotCounts) maxLen(least int) int {
+// maxLen is MaxLen for lists with these counts, of which at least so many entries are listed. Of so many slots and
+// entries it is not known yet whether they are kept.
+func (c *slotCounts) maxLen(least, unsure int) int {
 	n := 3 + expGolombLen(c.listed)
 	if c.total > 0 {
 		ends := fromOrder + toOrder + 14 + 4*bits.Len(uint(c.last>>(6+toOrder)+1))
-		n += 2 + ends + expGolombLen(c.total) + 2*mostOutside + 2 + c.passed + c.passed/8
+		n += 2 + ends + expGolombLen(c.total) + 2 + c.maxKept(unsure)
 	}
 	if c.listed > 0 {
+		span := c.last
+		if c.below > mostOutside { // the range begins with the block of the first entry or later
+			span -= c.first &^ 63
+		}
 		// The sum of the gaps takes less than three bits for each, and the order is one too high at most.
-		n += 5 + c.kindBits + c.listed*(bits.Len(uint(c.last/max(least, 1)))+5)
+		n += 5 + c.kindBits + c.listed*(bits.Len(uint(span/max(least, 1)))+5)
 		if c.last >= bitbuf.RiceEscape<<mostOrder { // a gap may be escaped
 			n += c.listed * 2 * bits.Len(uint(c.last))
 		}
@@ -227,6 +237,22 @@ func (c *slotCounts) maxLen(least int) int {
 		}
 	}
 	return n
+}
+
+// maxKept returns a number of bits that the list of slots with or without update does not exceed. The sum of its gaps
+// takes less than one and a half bits for each, the rounded order less than two above the logarithm of the mean gap,
+// and an escape five too many. Gaps whose order is limited take more.
+func (c *slotCounts) maxKept(unsure int) int {
+	n := c.passed + 2*mostOutside
+	listed := min(min(c.kept, n-c.kept)+unsure, n/2)
+	switch most := n + c.passed/8; {
+	case listed == 0:
+		return 0
+	case listed<<mostOrder <= n:
+		return most
+	default:
+		return min(most, listed*(bits.Len(uint(n/listed))+4))
+	}
 }
 
 // expGolombLen returns the length of a number in exp-Golomb code of order 0.

@@ -156,3 +156,41 @@ func TestFitsNext(t *testing.T) {
 	}
 	require.Greater(t, yes, 1000)
 }
+
+// TestLongReferencesFit: of a reference of any length, with few updates or few slots without one, in places that are as
+// bad as can be, the list takes no more than MaxLen.
+func TestLongReferencesFit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	room := make([]byte, 1<<20)
+	for range 400 {
+		blocks := 1 + rng.IntN(1<<rng.IntN(17))
+		ref := make([]SlotBlock, blocks)
+		for b := range ref {
+			ref[b] = SlotBlock{uint32(b), ^uint64(0)}
+		}
+		var l SlotLists
+		l.Begin(ref, CountSlots(ref))
+		few, late := rng.IntN(40), rng.IntN(2) == 0 // all at the end, or anywhere
+		for b := range ref {
+			chosen := uint64(0)
+			for range 1 + few/blocks {
+				if late && b == blocks-1 || !late && rng.IntN(blocks) < few {
+					chosen |= 1 << rng.IntN(64)
+				}
+			}
+			if few%2 == 0 {
+				chosen = ^chosen
+			}
+			if chosen != 0 {
+				l.AddUpdates(b, chosen)
+			}
+		}
+		if len(l.blocks) == 0 {
+			continue
+		}
+		w := bitbuf.NewWriter(room)
+		l.Write(&w)
+		require.NoError(t, w.Err())
+		require.LessOrEqual(t, w.Len(), l.MaxLen(), "%d blocks, %d slots, %t", blocks, few, late)
+	}
+}

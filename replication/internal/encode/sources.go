@@ -1,0 +1,125 @@
+package encode
+
+import (
+	"iter"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// Sources are the packet sets that a peer is sent the parts of what changed in its send interval from.
+type Sources struct {
+	parts []source
+}
+
+// A source is that of one part.
+type source struct {
+	set   int32 // NoSet: there is none
+	lacks bool  // the peer lacks baselines of a few slots
+}
+
+// fewLacking is the share of what changed in a part of which a peer may lack the baselines, a divisor. If it lacks
+// more, older baselines take fewer bytes.
+const fewLacking = 4
+
+// A Run is packets in a row that a peer is sent from a set.
+type Run struct {
+	Set     *PacketSet
+	Packets []SharedPacket
+	Part    int  // of the first packet
+	Lacks   bool // the peer lacks baselines of some slots; all packets are of one part
+}
+
+// Choose chooses the sets for a peer, adds them, and asks them for the parts. For each part it is that of the first
+// pair of baselines as of which the peer holds all of the part, or most of it. It returns the set with the baselines
+// that the peer is likely to have, or NoSet.
+func (s *Sources) Choose(sets *PacketSets, p *ackstate.Tracker, holdsAll bool) (likely int32) {
+	s.parts = s.parts[:0]
+	if likely = sets.Add(p.Likely, p.Period); likely == NoSet {
+		return NoSet
+	}
+	parts := sets.partitionOf(p.Period)
+	sets.List[likely].peers++
+	left := 0
+	for part := range parts.len() {
+		from := source{set: likely}
+		if !holdsAll {
+			from = sourceOf(likely, p, parts.slots(part), p.Likely)
+		}
+		if from.set == NoSet {
+			left++
+		}
+		s.parts = append(s.parts, from)
+	}
+	if left > 0 {
+		s.chooseOthers(sets, p)
+	}
+	for part, from := range s.parts {
+		if from.set == NoSet {
+			from.set = likely // of which the peer copies what it can
+		}
+		sets.List[from.set].wantPart(part, &p.Snap.Slots)
+	}
+	return likely
+}
+
+// chooseOthers chooses sets with other baselines than the likely ones, for the parts for which there is none.
+func (s *Sources) chooseOthers(sets *PacketSets, p *ackstate.Tracker) {
+	parts := sets.partitionOf(p.Period)
+	p.FindPairs()
+	for _, of := range p.Pairs {
+		if of == p.Likely || !p.Shares(of) {
+			continue
+		}
+		for part := range s.parts {
+			if s.parts[part].set != NoSet {
+				continue
+			}
+			if s.parts[part] = sourceOf(0, p, parts.slots(part), of); s.parts[part].set != NoSet {
+				s.parts[part].set = sets.Add(of, p.Period)
+			}
+		}
+	}
+}
+
+// sourceOf returns a set with the given baselines as the source of a range of slots, if it can be.
+func sourceOf(set int32, p *ackstate.Tracker, in wire.SlotRange, of snapshot.BasePair) source {
+	lacking, all := p.LackIn(in, of)
+	if lacking*fewLacking > all {
+		return source{set: NoSet}
+	}
+	return source{set, lacking > 0}
+}
+
+// Runs returns the packets of the sets that were chosen, once these are filled.
+func (s *Sources) Runs(sets *PacketSets) iter.Seq[Run] {
+	return func(yield func(Run) bool) {
+		for part := 0; part < len(s.parts); {
+			first, from := part, s.parts[part]
+			for part++; part < len(s.parts) && !from.lacks && s.parts[part] == from; {
+				part++
+			}
+			if from.set == NoSet {
+				continue
+			}
+			set := &sets.List[from.set]
+			if !yield(Run{set, set.packetsOf(first, part), first, from.lacks}) {
+				return
+			}
+		}
+	}
+}
+
+// Count returns how many packets these are, and whether they have all that changed in the send interval.
+func (s *Sources) Count(sets *PacketSets) (packets int, all bool) {
+	all = true
+	for _, from := range s.parts {
+		all = all && from.set != NoSet
+	}
+	for run := range s.Runs(sets) {
+		packets += len(run.Packets)
+		all = all && !run.Lacks && !run.Set.lacks
+	}
+	return packets, all
+}
