@@ -54,20 +54,29 @@ func (c *PacketSets) Begin(now delta.Tick) {
 	}
 }
 
-// Find returns the index of a set of a period, or of one without parts, or NoSet.
-func (c *PacketSets) Find(of snapshot.BasePair, period *snapshot.Period) int32 {
+// Find returns the index of the set with parts of what changed in a period, for peers that are likely to have a pair
+// of baselines, or NoSet.
+func (c *PacketSets) Find(likely snapshot.BasePair, period *snapshot.Period) int32 {
+	return c.find(likely, c.parts.of(period, likely, c.tick))
+}
+
+// find returns the index of a set with the parts of a partition, or of one without parts, or NoSet.
+func (c *PacketSets) find(of snapshot.BasePair, parts *partition) int32 {
 	for i := range c.List {
-		if set := &c.List[i]; set.BasePair == of && set.parts.period == period {
+		if set := &c.List[i]; set.BasePair == of && set.parts.partition == parts {
 			return int32(i)
 		}
 	}
 	return NoSet
 }
 
-// Add returns the index of a set, which is new and empty if there was none; NoSet if there are too
-// many sets.
-func (c *PacketSets) Add(of snapshot.BasePair, period *snapshot.Period) int32 {
-	if i := c.Find(of, period); i >= 0 {
+// Add returns the index of a set without parts, which is new and empty if there was none; NoSet if there are too many
+// sets.
+func (c *PacketSets) Add(of snapshot.BasePair) int32 { return c.add(of, nil, nil) }
+
+// add is Add for a set with the parts of a partition, if that is not nil.
+func (c *PacketSets) add(of snapshot.BasePair, period *snapshot.Period, parts *partition) int32 {
+	if i := c.find(of, parts); i != NoSet {
 		return i
 	}
 	n := len(c.List)
@@ -78,14 +87,11 @@ func (c *PacketSets) Add(of snapshot.BasePair, period *snapshot.Period) int32 {
 	layout := c.snap.Schema.Layout
 	set := &c.List[n]
 	set.begin(of, &c.snap.Slots, layout.Fields()+len(layout.Components))
-	if period != nil {
-		set.split(period, c.partitionOf(period), &c.snap.Slots)
+	if parts != nil {
+		set.split(period, parts, &c.snap.Slots)
 	}
 	return int32(n)
 }
-
-// partitionOf returns how what changed in a period is divided into parts.
-func (c *PacketSets) partitionOf(period *snapshot.Period) *partition { return &c.parts[period.Ticks] }
 
 // reuse returns the list with one more element, which keeps the memory that it had before.
 func reuse[T any](list []T) []T {

@@ -10,17 +10,33 @@ import (
 )
 
 // A partition divides the slots into parts, ranges of blocks, what changed in each of which fills a packet. All packet
-// sets that have the same period begin a packet with each part, and parts stay the same from tick to tick where they
-// can. So a packet that was lost leaves one packet of a later tick without its baselines rather than two, and the same
-// part of a set with other baselines can replace that one.
+// sets that share it begin a packet with each part, and parts stay the same from tick to tick where they can. So a
+// packet that was lost leaves one packet of a later tick without its baselines rather than two, and the same part of a
+// set with other baselines can replace that one.
 type partition struct {
 	starts []int32 // first blocks of the parts but the first, ascending
 	last   []int32 // those of the tick before
 	sizes  []int32 // by block: bits of what changed in it, a moving mean
 }
 
-// Partitions are those of periods, by their length in ticks. They depend on the sets of all workers.
-type Partitions [snapshot.MaxPeriod + 1]partition
+// Partitions are those of periods, by their length in ticks, and by how old the first baselines of peers are, as older
+// ones make larger entries. They depend on the sets of all workers.
+type Partitions [snapshot.MaxPeriod + 1][ageClasses]partition
+
+// ageClasses is the number of classes of ages: up to 2 ticks, up to 11, and older. More classes would make packets fuller
+// and leave less to share.
+const ageClasses = 3
+
+// of returns the partition for a period and baselines that a peer is likely to have.
+func (p *Partitions) of(period *snapshot.Period, likely snapshot.BasePair, now delta.Tick) *partition {
+	class := 0
+	if age := now - likely.Base; age > 11 {
+		class = 2
+	} else if age > 2 {
+		class = 1
+	}
+	return &p[period.Ticks][class]
+}
 
 // How full a part makes a packet, in parts of fullParts. A part keeps its end if it is leastFull to stayFull then.
 // Otherwise it is made newFull.
@@ -55,53 +71,53 @@ func (p *partition) slots(part int) wire.SlotRange {
 // Update divides anew, for the next tick, given the packet sets of all workers in this one.
 func (p *Partitions) Update(workers []*PacketSets, now delta.Tick) {
 	for n := range p {
-		of, any := typical(workers, delta.Tick(n), now)
-		if !any {
-			continue
+		for class := range p[n] {
+			p[n][class].update(workers, now)
 		}
-		var room [MaxPacketSets]*PacketSet
-		sets := room[:0]
-		for _, c := range workers {
-			for i := range c.List {
-				if set := &c.List[i]; set.parts.are(delta.Tick(n)) && set.BasePair == of {
-					sets = append(sets, set)
-				}
-			}
-		}
-		p[n].measure(sets)
-		p[n].divide(8 * int32(roomOf(workers[0].snap)))
 	}
 }
 
-// typical returns the baselines of the sets with a period of so many ticks whose entries seven of eight peers find no
-// smaller than their own, since they are older. It returns false if there are no such sets.
-func typical(workers []*PacketSets, ticks, now delta.Tick) (of snapshot.BasePair, any bool) {
-	var peers [snapshot.RecentTicks]int // by the age of their first baseline
-	all := 0
+// update divides anew.
+func (p *partition) update(workers []*PacketSets, now delta.Tick) {
+	var room [MaxPacketSets]*PacketSet
+	sets := room[:0]
 	for _, c := range workers {
 		for i := range c.List {
-			if set := &c.List[i]; set.parts.are(ticks) {
-				peers[(now-set.Base)%snapshot.RecentTicks] += set.peers
-				all += set.peers
+			if set := &c.List[i]; set.parts.partition == p {
+				sets = append(sets, set)
 			}
 		}
+	}
+	if sets = typical(sets, now); len(sets) > 0 {
+		p.measure(sets)
+		p.divide(8 * int32(roomOf(workers[0].snap)))
+	}
+}
+
+// typical returns those of some sets with the same baselines, whose entries seven of eight peers find no smaller than
+// their own, since they are older.
+func typical(sets []*PacketSet, now delta.Tick) []*PacketSet {
+	var peers [snapshot.RecentTicks]int // by the age of their first baseline
+	all := 0
+	for _, set := range sets {
+		peers[(now-set.Base)%snapshot.RecentTicks] += set.peers
+		all += set.peers
 	}
 	age, below := delta.Tick(0), peers[0]
 	for ; 8*below < 7*all; below += peers[age] {
 		age++
 	}
-	for _, c := range workers {
-		for i := range c.List {
-			set := &c.List[i]
-			if set.parts.are(ticks) && set.peers > 0 && now-set.Base == age && (!any || set.Second.After(of.Second)) {
-				of, any = set.BasePair, true
-			}
+	var of snapshot.BasePair
+	any := false
+	for _, set := range sets {
+		if set.peers > 0 && now-set.Base == age && (!any || set.Second.After(of.Second)) {
+			of, any = set.BasePair, true
 		}
 	}
-	return of, any
+	return slices.DeleteFunc(sets, func(set *PacketSet) bool { return !any || set.BasePair != of })
 }
 
-// measure notes the sizes of blocks, given sets of all workers with the same baselines.
+// measure notes the sizes of blocks, given sets with the same baselines.
 func (p *partition) measure(sets []*PacketSet) {
 	for len(p.sizes) < len(sets[0].Slots) {
 		p.sizes = append(p.sizes, 0)

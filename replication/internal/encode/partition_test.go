@@ -6,7 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/stretchr/testify/require"
 )
 
@@ -75,6 +77,21 @@ func TestPartsStay(t *testing.T) {
 	}
 	require.Greater(t, kept, 3000)
 	require.Less(t, moved, kept/50)
+}
+
+// TestPartitionsByPeriodAndAge: peers with another interval or much older baselines have parts of their own.
+func TestPartitionsByPeriodAndAge(t *testing.T) {
+	const now = delta.Tick(3)
+	var p Partitions
+	of := func(ticks, age delta.Tick) *partition {
+		return p.of(&snapshot.Period{Ticks: ticks}, snapshot.BasePair{Base: now - age}, now)
+	}
+	require.NotSame(t, of(1, 4), of(2, 4))
+	for _, class := range [][2]delta.Tick{{1, 2}, {3, 11}, {12, 31}} {
+		require.Same(t, of(snapshot.MaxPeriod, class[0]), of(snapshot.MaxPeriod, class[1]))
+	}
+	require.NotSame(t, of(1, 2), of(1, 3))
+	require.NotSame(t, of(1, 11), of(1, 12))
 }
 
 // sum returns the sum of some sizes.

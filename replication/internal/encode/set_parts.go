@@ -1,7 +1,6 @@
 package encode
 
 import (
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
@@ -26,9 +25,6 @@ func (p *setParts) begin(period *snapshot.Period, of *partition) {
 		p.list = append(p.list, setPart{})
 	}
 }
-
-// are reports whether the parts are those of a period of so many ticks.
-func (p *setParts) are(ticks delta.Tick) bool { return p.period != nil && p.period.Ticks == ticks }
 
 // bounds returns the first block of a part and the first one after it.
 func (p *setParts) bounds(part int) (from, to int) {

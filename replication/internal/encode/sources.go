@@ -36,10 +36,10 @@ type Run struct {
 // that the peer is likely to have, or NoSet.
 func (s *Sources) Choose(sets *PacketSets, p *ackstate.Tracker, holdsAll bool) (likely int32) {
 	s.parts = s.parts[:0]
-	if likely = sets.Add(p.Likely, p.Period); likely == NoSet {
+	parts := sets.parts.of(p.Period, p.Likely, sets.tick)
+	if likely = sets.add(p.Likely, p.Period, parts); likely == NoSet {
 		return NoSet
 	}
-	parts := sets.partitionOf(p.Period)
 	sets.List[likely].peers++
 	left := 0
 	for part := range parts.len() {
@@ -53,7 +53,7 @@ func (s *Sources) Choose(sets *PacketSets, p *ackstate.Tracker, holdsAll bool) (
 		s.parts = append(s.parts, from)
 	}
 	if left > 0 {
-		s.chooseOthers(sets, p)
+		s.chooseOthers(sets, parts, p)
 	}
 	for part, from := range s.parts {
 		if from.set == NoSet {
@@ -65,8 +65,7 @@ func (s *Sources) Choose(sets *PacketSets, p *ackstate.Tracker, holdsAll bool) (
 }
 
 // chooseOthers chooses sets with other baselines than the likely ones, for the parts for which there is none.
-func (s *Sources) chooseOthers(sets *PacketSets, p *ackstate.Tracker) {
-	parts := sets.partitionOf(p.Period)
+func (s *Sources) chooseOthers(sets *PacketSets, parts *partition, p *ackstate.Tracker) {
 	p.FindPairs()
 	for _, of := range p.Pairs {
 		if of == p.Likely || !p.Shares(of) {
@@ -77,7 +76,7 @@ func (s *Sources) chooseOthers(sets *PacketSets, p *ackstate.Tracker) {
 				continue
 			}
 			if s.parts[part] = sourceOf(0, p, parts.slots(part), of); s.parts[part].set != NoSet {
-				s.parts[part].set = sets.Add(of, p.Period)
+				s.parts[part].set = sets.add(of, p.Period, parts)
 			}
 		}
 	}

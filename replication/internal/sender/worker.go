@@ -111,7 +111,7 @@ func (c *worker) wantBlock(p *Sender, b int, sets *wish) {
 			continue
 		}
 		if sets.others[i] < 0 {
-			sets.others[i] = c.Sets.Add(pair, nil)
+			sets.others[i] = c.Sets.Add(pair)
 		}
 		if sets.others[i] >= 0 {
 			c.Sets.List[sets.others[i]].Want(b, held)
