@@ -34,7 +34,7 @@ type PacketSet struct {
 	costs   []uint32              // of all entries, by field and symbols of components
 	copies  int                   // of single entries, in packets of peers
 	Slots   bitset.Set            // that have an entry
-	lacks   bool                  // some of what changed in the parts that were wanted has none
+	missing int                   // slots that changed in the parts that were wanted and have none
 
 	// The packet that is being filled.
 	open     bool
@@ -125,7 +125,7 @@ func (x *BlockEntries) Count(n int) { *x.copies += n }
 
 // begin empties the set and makes room for the slots of a server, and for the costs of so many fields.
 func (set *PacketSet) begin(of snapshot.BasePair, s *snapshot.SlotTable, fields int) {
-	set.BasePair, set.peers = of, 0
+	set.BasePair, set.peers, set.missing = of, 0, 0
 	set.parts = setParts{list: set.parts.list[:0]}
 	set.used, set.open = 0, false
 	set.packets, set.blocks, set.records = set.packets[:0], set.blocks[:0], set.records[:0]
@@ -164,7 +164,9 @@ func (set *PacketSet) wantPart(part int, s *snapshot.SlotTable) {
 	k.wanted = true
 	changed := set.parts.period.Changed
 	for b, to := set.parts.bounds(part); b < to; b++ {
-		if slots := changed[b] & s.Alive[b] &^ (s.Churned[b] | s.InGroups(b)); slots != 0 {
+		alive := changed[b] & s.Alive[b]
+		set.missing += bits.OnesCount64(alive)
+		if slots := alive &^ (s.Churned[b] | s.InGroups(b)); slots != 0 {
 			set.Want(b, slots)
 		}
 	}
@@ -208,16 +210,6 @@ func (set *PacketSet) Wanted(b int) uint64 { return set.wanted[b] }
 func (set *PacketSet) Want(b int, slots uint64) {
 	set.wanted[b] |= slots
 	set.asked.Add(b)
-}
-
-// findLacks sets lacks.
-func (set *PacketSet) findLacks(s *snapshot.SlotTable) {
-	set.lacks = false
-	for i := range set.parts.list {
-		for b, to := set.parts.bounds(i); b < to && set.parts.list[i].wanted; b++ {
-			set.lacks = set.lacks || set.parts.period.Changed[b]&s.Alive[b]&^set.Slots[b] != 0
-		}
-	}
 }
 
 // sizeOf returns about how many bits a block takes in a packet. The slot lists take half a bit for each slot.

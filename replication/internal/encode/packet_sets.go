@@ -134,9 +134,7 @@ func (c *PacketSets) Fill() {
 		}
 	}
 	for i := range c.List {
-		set := &c.List[i]
-		set.closePacket(c.tick, c.snap.Steady.Shift)
-		set.findLacks(s)
+		c.List[i].closePacket(c.tick, c.snap.Steady.Shift)
 	}
 }
 
@@ -267,6 +265,7 @@ func (c *PacketSets) appendBlock(set *PacketSet, b int, changed uint64) bool {
 	}
 	set.w, set.work = w, set.work+work
 	k.entries = len(set.entries) - k.first
+	set.missing -= k.entries
 	c.columns.AddCosts(set.costs)
 	set.packets[k.packet].Entries += k.entries
 	set.Slots[b], set.places[b] = changed, int32(len(set.blocks))

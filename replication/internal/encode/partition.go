@@ -23,8 +23,8 @@ type partition struct {
 // ones make larger entries. They depend on the sets of all workers.
 type Partitions [snapshot.MaxPeriod + 1][ageClasses]partition
 
-// ageClasses is the number of classes of ages: up to 2 ticks, up to 11, and older. More classes would make packets fuller
-// and leave less to share.
+// ageClasses is the number of classes of ages: up to 2 ticks, up to 11, and older. More classes would make packets
+// fuller and leave less to share.
 const ageClasses = 3
 
 // of returns the partition for a period and baselines that a peer is likely to have.
@@ -107,14 +107,13 @@ func typical(sets []*PacketSet, now delta.Tick) []*PacketSet {
 	for ; 8*below < 7*all; below += peers[age] {
 		age++
 	}
-	var of snapshot.BasePair
-	any := false
+	var of *PacketSet
 	for _, set := range sets {
-		if set.peers > 0 && now-set.Base == age && (!any || set.Second.After(of.Second)) {
-			of, any = set.BasePair, true
+		if set.peers > 0 && now-set.Base == age && (of == nil || set.Second.After(of.Second)) {
+			of = set
 		}
 	}
-	return slices.DeleteFunc(sets, func(set *PacketSet) bool { return !any || set.BasePair != of })
+	return slices.DeleteFunc(sets, func(set *PacketSet) bool { return of == nil || set.BasePair != of.BasePair })
 }
 
 // measure notes the sizes of blocks, given sets with the same baselines.

@@ -118,7 +118,7 @@ func (s *Sources) Count(sets *PacketSets) (packets int, all bool) {
 	}
 	for run := range s.Runs(sets) {
 		packets += len(run.Packets)
-		all = all && !run.Lacks && !run.Set.lacks
+		all = all && !run.Lacks && run.Set.missing == 0
 	}
 	return packets, all
 }
