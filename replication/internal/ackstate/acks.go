@@ -107,11 +107,16 @@ func (p *Tracker) nextSend(last delta.Tick) (at delta.Tick, ended bool) {
 }
 
 // knownIn returns the sequence after the packets of a tick, the first of which is given, and
-// whether the fate of all of them is known.
+// whether the fate of all of them is known, or is not worth waiting for: a later packet of the tick arrived.
 func (p *Tracker) knownIn(at delta.Tick, from uint32) (end uint32, known bool) {
 	open := false
 	for end = from; end != p.Log.Next && p.Log.At(end).Tick == at; end++ {
-		open = open || p.Log.At(end).Status == SentInFlight
+		switch p.Log.At(end).Status {
+		case SentInFlight:
+			open = true
+		case SentAcked:
+			open = false
+		}
 	}
 	return end, !open || p.AnyAcked && p.Recent.After(at)
 }
