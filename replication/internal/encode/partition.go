@@ -17,6 +17,8 @@ type partition struct {
 	starts []int32 // first blocks of the parts but the first, ascending
 	last   []int32 // those of the tick before
 	sizes  []int32 // by block: bits of what changed in it, a moving mean
+
+	updated delta.Tick // last
 }
 
 // Partitions are those of periods, by their length in ticks, and by how old the first baselines of peers are, as older
@@ -69,10 +71,13 @@ func (p *partition) slots(part int) wire.SlotRange {
 }
 
 // Update divides anew, for the next tick, given the packet sets of all workers in this one.
-func (p *Partitions) Update(workers []*PacketSets, now delta.Tick) {
-	for n := range p {
-		for class := range p[n] {
-			p[n][class].update(workers, now)
+func (*Partitions) Update(workers []*PacketSets, now delta.Tick) {
+	for _, c := range workers {
+		for i := range c.List {
+			if of := c.List[i].parts.partition; of != nil && of.updated != now {
+				of.updated = now
+				of.update(workers, now)
+			}
 		}
 	}
 }
