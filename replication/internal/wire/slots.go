@@ -239,20 +239,29 @@ func (c *slotCounts) maxLen(least, unsure int) int {
 	return n
 }
 
-// maxKept returns a number of bits that the list of slots with or without update does not exceed. The sum of its gaps
-// takes less than one and a half bits for each, the rounded order less than two above the logarithm of the mean gap,
-// and an escape five too many. Gaps whose order is limited take more.
+// maxKept returns a number of bits that the list of slots with or without update does not exceed, whichever of so many
+// slots of the reference are kept. It does not fall when slots are added.
+//
+// Codes of order k take at most listed*(1+k) + gaps/2^k*37/32 bits, as an escape takes up to 5 bits more than 32 zeros.
+// The order before may take less, by a sixteenth at most.
 func (c *slotCounts) maxKept(unsure int) int {
 	n := c.passed + 2*mostOutside
 	listed := min(min(c.kept, n-c.kept)+unsure, n/2)
-	switch most := n + c.passed/8; {
-	case listed == 0:
+	if listed == 0 {
 		return 0
-	case listed<<mostOrder <= n:
-		return most
-	default:
-		return min(most, listed*(bits.Len(uint(n/listed))+4))
 	}
+	gaps := 37 * (n - listed)
+	k := gapOrder(n-listed, listed)
+	most := listed*int(1+k) + gaps>>(5+k)
+	switch {
+	case k > 1:
+		most = min(most, listed*int(k)+gaps>>(4+k))
+	case k == 1:
+		most = min(most, 37*n>>5)
+	default:
+		most = 37 * n >> 5
+	}
+	return most + most>>4 + 2
 }
 
 // expGolombLen returns the length of a number in exp-Golomb code of order 0.

@@ -194,3 +194,38 @@ func TestLongReferencesFit(t *testing.T) {
 		require.LessOrEqual(t, w.Len(), l.MaxLen(), "%d blocks, %d slots, %t", blocks, few, late)
 	}
 }
+
+// TestBurstsFit: of runs of updates with gaps that just do not fit into the unary part of a Rice code, the list takes no
+// more than MaxLen.
+func TestBurstsFit(t *testing.T) {
+	room := make([]byte, 1<<16)
+	for _, blocks := range []int{3, 32, 128} {
+		ref := make([]SlotBlock, blocks)
+		for b := range ref {
+			ref[b] = SlotBlock{uint32(b), ^uint64(0)}
+		}
+		for _, gap := range []int{31, 32, 33, 63, 64, 65, 128, 256} {
+			for run := 1; run < 80; run++ {
+				for _, kept := range []bool{true, false} {
+					var l SlotLists
+					l.Begin(ref, CountSlots(ref))
+					for b := range ref {
+						chosen := uint64(0)
+						for i := range 64 {
+							if ((b<<6+i)%(gap+run) < run) == kept {
+								chosen |= 1 << i
+							}
+						}
+						if chosen != 0 {
+							l.AddUpdates(b, chosen)
+						}
+					}
+					w := bitbuf.NewWriter(room)
+					l.Write(&w)
+					require.NoError(t, w.Err())
+					require.LessOrEqual(t, w.Len(), l.MaxLen(), "%d blocks, runs of %d, gaps of %d, %t", blocks, run, gap, kept)
+				}
+			}
+		}
+	}
+}
