@@ -76,8 +76,11 @@ type sharedBlock struct {
 // config/work.go; and the sum of the work of its block up to and including it.
 type sharedEntry struct{ from, end, work, sum int32 }
 
-// maxSharedBytes bounds the bodies of a set's packets.
+// maxSharedBytes bounds the bodies of a set's packets, about.
 const maxSharedBytes = 1 << 20
+
+// leastOfPart is the number of packets that a part may have, at least.
+const leastOfPart = 4
 
 // BlockEntries are the entries of a block of slots in a packet set. They are valid in the present tick.
 type BlockEntries struct {
@@ -238,10 +241,20 @@ func roomOf(s *snapshot.Snapshot) int {
 	return room
 }
 
+// mayOpen reports whether the set may have one more packet, if a set has so many at most. Which packets of a part there
+// are must not depend on other parts, as other workers may want these.
+func (set *PacketSet) mayOpen(most int) bool {
+	if set.parts.period == nil {
+		return len(set.packets) <= most
+	}
+	part := &set.parts.list[set.parts.at]
+	return part.end-part.first <= max(most/len(set.parts.list), leastOfPart)
+}
+
 // openPacket begins a packet. It returns false if the set has reached its limit.
 func (set *PacketSet) openPacket(s *snapshot.Snapshot) bool {
 	room := roomOf(s)
-	if len(set.packets)*room > maxSharedBytes {
+	if !set.mayOpen(maxSharedBytes / room) {
 		return false
 	}
 	if need := set.used + room; need > len(set.buf) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/stretchr/testify/require"
 )
 
@@ -71,4 +72,22 @@ func TestEntriesOfSlotsAreCopied(t *testing.T) {
 			require.Equal(t, want.Bytes(), got.Bytes())
 		}
 	}
+}
+
+// TestPartsDoNotLimitEachOther: how many packets a part may have does not depend on those of other parts, which other
+// workers may have.
+func TestPartsDoNotLimitEachOther(t *testing.T) {
+	var set PacketSet
+	set.parts.begin(&snapshot.Period{}, &partition{starts: []int32{5, 9}})
+	set.parts.at = 1
+	set.packets = make([]SharedPacket, 1000)
+	set.parts.list[0].add(999)
+	require.True(t, set.mayOpen(873))
+	for range 873/3 + 1 {
+		require.True(t, set.mayOpen(873))
+		set.parts.list[1].add(len(set.packets))
+		set.packets = append(set.packets, SharedPacket{})
+	}
+	require.False(t, set.mayOpen(873))
+	require.True(t, set.mayOpen(873*4))
 }

@@ -147,7 +147,7 @@ func (p *partition) divide(room int32) {
 	for _, size := range p.sizes {
 		left += size
 	}
-	for from := 0; left > stayFull*full; {
+	for from := 0; left > stayFull*full && len(p.starts) < int(8*maxSharedBytes/room); {
 		end, size := p.end(from, full)
 		if end == len(p.sizes) {
 			return // the last block is larger than a packet
