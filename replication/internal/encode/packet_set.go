@@ -264,8 +264,10 @@ func (set *PacketSet) openPacket(s *snapshot.Snapshot) bool {
 		set.contents = make([]byte, room)
 	}
 	set.w.Reset(set.contents[:room])
-	if set.lists.Begin(nil, 0); set.parts.period != nil {
+	if set.parts.period != nil {
 		set.BeginLists(&set.lists, set.parts.at)
+	} else {
+		set.lists.Begin(nil, 0)
 	}
 	set.room, set.work = 8*room-wire.MaxFrontBits, 0
 	set.packets = append(set.packets, SharedPacket{Base: set.Base, first: len(set.blocks)})

@@ -4,8 +4,6 @@ import (
 	"iter"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
-	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
-	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // Sources are the packet sets that a peer is sent the parts of what changed in its send interval from.
@@ -41,19 +39,15 @@ func (s *Sources) Choose(sets *PacketSets, p *ackstate.Tracker, holdsAll bool) (
 		return NoSet
 	}
 	sets.List[likely].peers++
-	left := 0
-	for part := range parts.len() {
-		from := source{set: likely}
-		if !holdsAll {
-			from = sourceOf(likely, p, parts.slots(part), p.Likely)
-		}
-		if from.set == NoSet {
-			left++
-		}
-		s.parts = append(s.parts, from)
+	first := source{set: likely}
+	if !holdsAll {
+		first.set = NoSet
 	}
-	if left > 0 {
-		s.chooseOthers(sets, parts, p)
+	for range parts.len() {
+		s.parts = append(s.parts, first)
+	}
+	if !holdsAll {
+		s.chooseHeld(sets, parts, p)
 	}
 	for part, from := range s.parts {
 		if from.set == NoSet {
@@ -64,31 +58,29 @@ func (s *Sources) Choose(sets *PacketSets, p *ackstate.Tracker, holdsAll bool) (
 	return likely
 }
 
-// chooseOthers chooses sets with other baselines than the likely ones, for the parts for which there is none.
-func (s *Sources) chooseOthers(sets *PacketSets, parts *partition, p *ackstate.Tracker) {
+// chooseHeld chooses the sets for a peer that does not hold all. It finds the peer's pairs of baselines.
+func (s *Sources) chooseHeld(sets *PacketSets, parts *partition, p *ackstate.Tracker) {
 	p.FindPairs()
+	left := len(s.parts)
 	for _, of := range p.Pairs {
-		if of == p.Likely || !p.Shares(of) {
+		if left == 0 {
+			return
+		}
+		if !p.Shares(of) {
 			continue
 		}
 		for part := range s.parts {
-			if s.parts[part].set != NoSet {
+			from := &s.parts[part]
+			if from.set != NoSet {
 				continue
 			}
-			if s.parts[part] = sourceOf(0, p, parts.slots(part), of); s.parts[part].set != NoSet {
-				s.parts[part].set = sets.add(of, p.Period, parts)
+			if lacking, all := p.LackIn(parts.slots(part), of); lacking*fewLacking <= all {
+				if *from = (source{sets.add(of, p.Period, parts), lacking > 0}); from.set != NoSet {
+					left--
+				}
 			}
 		}
 	}
-}
-
-// sourceOf returns a set with the given baselines as the source of a range of slots, if it can be.
-func sourceOf(set int32, p *ackstate.Tracker, in wire.SlotRange, of snapshot.BasePair) source {
-	lacking, all := p.LackIn(in, of)
-	if lacking*fewLacking > all {
-		return source{set: NoSet}
-	}
-	return source{set, lacking > 0}
 }
 
 // Runs returns the packets of the sets that were chosen, once these are filled.

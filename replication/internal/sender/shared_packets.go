@@ -28,7 +28,6 @@ func (p *stateSender) relay(splits bool) bool {
 	}
 	if !all {
 		p.acked.MarkPeriod()
-		p.acked.FindPairs()
 	}
 	for run := range p.sources.Runs(&p.worker.Sets) {
 		if run.Lacks {
