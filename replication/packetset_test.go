@@ -51,6 +51,7 @@ func TestSharedPacketsCarryTheSameAsCachedEntries(t *testing.T) {
 // TestLossDoesNotKeepPacketsFromBeingShared: most packets are shared although each peer misses something now and
 // then, since what it misses is sent apart.
 func TestLossDoesNotKeepPacketsFromBeingShared(t *testing.T) {
+	oneGoroutine(t)
 	seed := seedOf(t)
 	play := func(interval, leastApart int) float64 {
 		r := newSharedRig(t, scaleGame(2000), 0, 0, seed)

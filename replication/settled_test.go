@@ -20,9 +20,11 @@ var settledSeeds = []uint64{0, 9, 47, 48, 69, 88, 100, 117, 1210}
 // TestSettledTicksAreTrue: whatever the game, the network and the settings do, what a client holds as of a
 // settled tick is what the server had, and what rested did.
 func TestSettledTicksAreTrue(t *testing.T) {
+	oneGoroutine(t)
 	claims, states := 0, 0
 	play := func(c chaosConfig, wild bool, n, ticks, ends int) {
 		c.n, c.ticks, c.ends, c.settled = min(c.n, n), min(c.ticks, ticks), min(c.ends, ends), true
+		c.workers = 1 // several send the same packets
 		msg, a := runChaos(t, c)
 		require.Empty(t, msg, "wild %v: %+v %+v", wild, c, c.wild)
 		claims, states = claims+a.settled.claims, states+a.settled.states
@@ -62,6 +64,7 @@ func TestSettledTicksAreTrue(t *testing.T) {
 // TestSettledTickLag: without loss the settled tick is at most two send intervals and the way from the
 // server behind. Loss holds it up.
 func TestSettledTickLag(t *testing.T) {
+	oneGoroutine(t)
 	const interval, latency = 3, 4
 	for _, c := range []struct {
 		loss   float64

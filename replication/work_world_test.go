@@ -68,6 +68,7 @@ func (x *wideWorld) stale() (n int) {
 
 // TestCompactMirrorsManyWideEntities: identical entities take almost no bits.
 func TestCompactMirrorsManyWideEntities(t *testing.T) {
+	oneGoroutine(t)
 	for name, c := range map[string]struct {
 		register func(s *Schema)
 		id       func(w *ecs.World) ecs.ID
@@ -91,6 +92,7 @@ func TestCompactMirrorsManyWideEntities(t *testing.T) {
 
 // TestSmallChangesOfWideEntitiesAreCheap: unchanged fields of an entity cost nothing.
 func TestSmallChangesOfWideEntitiesAreCheap(t *testing.T) {
+	oneGoroutine(t)
 	for name, c := range map[string]struct {
 		register func(s *Schema)
 		id       func(w *ecs.World) ecs.ID
@@ -215,6 +217,7 @@ func TestASingleEntityIsNotBoundByTheWorkLimit(t *testing.T) {
 // their groups, and in both codings. Although the limit is reached all the time, no packet is
 // refused.
 func TestAllPathsKeepTheWorkLimit(t *testing.T) {
+	oneGoroutine(t)
 	for name, opts := range map[string][]ServerOption{
 		"shared":  nil,
 		"alone":   {config.ServerFunc(func(o *config.ServerOptions) { o.NoSharedPackets = true })},

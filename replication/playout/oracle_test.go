@@ -138,6 +138,7 @@ func changesOf(g *game, r *rand.Rand) func(list []ecs.Entity) {
 // are used again, packets get lost and overtake each other, views, groups, budgets and intervals change, and the
 // client's world is reset.
 func TestAllIsShownAsTheHeldStatesAre(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	g := &game{
 		t: t, rand: rand.New(rand.NewPCG(replicationtest.Seed(t), 3)), frames: 60, wobble: 0.3, rate: 20,
 		profile: profile{oneWay: 0.1, jitter: 0.05, loss: 0.2, spikes: 0.1},

@@ -6,12 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/playout"
 )
 
 // TestAStallIsForgotten: a network that stood still, and delivers in order what waited, at once or at some pace, is no
 // longer path, and no jitter that a delay could cover. TCP connections, modems and changes of a Wi-Fi cell do that.
 func TestAStallIsForgotten(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	r := newRand(t)
 	for _, rate := range []float64{10, 20, 60, 128} {
 		for _, length := range []float64{1, 2, 2.5, 3, 4, 6} {

@@ -62,6 +62,7 @@ type look struct {
 // TestViewsMatchPlayout compares views with the world of a client that has a play-out with the same options: fields that
 // move in all ways, cuts, snaps, conditions, and components and entities that come and go, with loss.
 func TestViewsMatchPlayout(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	for i, loss := range []float64{0, 0.05, 0.2, 0.05} {
 		schema := replication.NewSchema()
 		replication.Register[Position](schema)

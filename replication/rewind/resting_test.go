@@ -18,6 +18,7 @@ import (
 // TestViewsOfAWorldAtRest: nothing moves in the world, or the only entity stops for two of four seconds, so that the
 // server sends next to nothing. Honest clients get their views all the same, and these match their screens.
 func TestViewsOfAWorldAtRest(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	for _, c := range []struct {
 		rate, loss float64
 		moves      bool
