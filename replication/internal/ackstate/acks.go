@@ -106,19 +106,23 @@ func (p *Tracker) nextSend(last delta.Tick) (at delta.Tick, ended bool) {
 	return at, true
 }
 
+// fewPackets is the share of the packets of a tick that is not waited for.
+const fewPackets = 4
+
 // knownIn returns the sequence after the packets of a tick, the first of which is given, and
-// whether the fate of all of them is known, or is not worth waiting for: a later packet of the tick arrived.
+// whether the fate of all of them is known, or is not worth waiting for: only the last few of many are in flight, or a
+// later one arrived.
 func (p *Tracker) knownIn(at delta.Tick, from uint32) (end uint32, known bool) {
-	open := false
+	last := uint32(0) // in flight, after all that arrived
 	for end = from; end != p.Log.Next && p.Log.At(end).Tick == at; end++ {
 		switch p.Log.At(end).Status {
 		case SentInFlight:
-			open = true
+			last++
 		case SentAcked:
-			open = false
+			last = 0
 		}
 	}
-	return end, !open || p.AnyAcked && p.Recent.After(at)
+	return end, last <= (end-from)/fewPackets || p.AnyAcked && p.Recent.After(at)
 }
 
 // silentUntil skips ticks of which nothing arrived, if they are so long ago that the log of changes
