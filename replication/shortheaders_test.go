@@ -104,3 +104,41 @@ func TestPacketsThatComeSecondsLate(t *testing.T) {
 		}
 	}
 }
+
+// TestManyPacketsATickMayOvertakeEachOther: the more packets a tick takes, the more of them overtake a late one. Hardly any
+// is taken for another one and refused.
+func TestManyPacketsATickMayOvertakeEachOther(t *testing.T) {
+	for _, packets := range []int{4, 10, 20, 40} {
+		seed := seedOf(t)
+		w := ecs.NewWorld()
+		s := NewServer(&w, testSchema(), WithSeed(seed), WithMTU(150))
+		position, marker := ecs.ComponentID[tPosition](&w), ReplicatedID(&w)
+		var entities []ecs.Entity
+		for range 50 * packets {
+			entities = append(entities, w.NewEntity(position, marker))
+		}
+		o := newTruth()
+		e := connect(s, seed, netsim.Config{Latency: 1, Jitter: 4}, WithSeed(seed+1))
+		short := 0
+		send := e.peer.out.Send
+		e.peer.out.Send = func(p []byte) error {
+			if wire.IsState(p[wire.ChecksumSize:]) && p[wire.ChecksumSize]>>7 == 1 {
+				short++
+			}
+			return send(p)
+		}
+		for tick := range 400 {
+			for i, entity := range entities {
+				(*tPosition)(w.Get(entity, position)).X = float32((i*7 + tick*tick) % 97)
+			}
+			tickAll(t, s, o, []*end{e})
+		}
+		t.Logf("%d of %d packets have a short header", short, e.peer.Stats().Packets)
+		require.LessOrEqual(t, e.client.Stats().RefusedPackets, e.peer.Stats().Packets/500)
+		if packets == 4 {
+			require.Greater(t, short, 2000)
+		}
+		e.link.SetConfig(netsim.Config{})
+		requireEqualSoon(t, s, o, []*end{e}, 100)
+	}
+}

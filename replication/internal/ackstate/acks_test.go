@@ -79,8 +79,19 @@ func TestTheLastFewPacketsAreNotWaitedFor(t *testing.T) {
 		arrived string // by packet of the tick
 		known   bool
 	}{
-		{"1", true}, {"0", false}, {"01", true}, {"10", false}, {"110", false}, {"1110", true}, {"0010", true},
-		{"11100", false}, {"1111100", false}, {"11111100", true}, {"11111000", false}, {"0000", false}, {"1000", false},
+		{"1", true},
+		{"0", false},
+		{"01", true},
+		{"10", false},
+		{"110", false},
+		{"1110", true},
+		{"0010", true},
+		{"11100", false},
+		{"1111100", false},
+		{"11111100", true},
+		{"11111000", false},
+		{"0000", false},
+		{"1000", false},
 	} {
 		p, _, packets := newMovingPeer(2)
 		p.acknowledge(packets[0])

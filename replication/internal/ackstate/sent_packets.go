@@ -104,6 +104,15 @@ func (l *SentLog) At(sequence uint32) *SentPacket {
 	return &l.Ring[sequence&uint32(len(l.Ring)-1)]
 }
 
+// moreSince reports whether more than n packets were sent from a tick on, as far as the log remembers them.
+func (l *SentLog) moreSince(at delta.Tick, n uint32) bool {
+	if n+1 >= uint32(len(l.Ring)) { // the place may be that of the next packet already
+		return false
+	}
+	sent := l.Find(l.Next - 1 - n)
+	return sent != nil && !sent.Tick.Before(at)
+}
+
 // Full reports whether one more packet would overwrite one that is in flight.
 func (l *SentLog) Full() bool { return l.Next-l.Oldest >= MaxInFlight }
 
