@@ -71,6 +71,23 @@ func TestShiftsFollowTheGame(t *testing.T) {
 	}
 }
 
+// TestAStableGameIsSampledLess: the samples take time, so there are fewer of them once they find the same, and as many as
+// before when they find something else.
+func TestAStableGameIsSampledLess(t *testing.T) {
+	x := newDrifting(t, 100)
+	s := &x.server.snap.Steady
+	for n := 0; !s.Stable(); n++ {
+		require.Less(t, n, 1000)
+		x.tick(0)
+	}
+	require.Equal(t, delta.LowerTwo, s.Shift)
+	for n := 0; s.Stable(); n++ {
+		require.Less(t, n, 200)
+		x.tick(10)
+	}
+	x.requireEqual()
+}
+
 // TestShiftsSuitAllPeers: with a peer that does not see everything there is no shift, for what it is sent must not depend on
 // the rest. As soon as it does, there is.
 func TestShiftsSuitAllPeers(t *testing.T) {

@@ -20,6 +20,7 @@ type Steadiness struct {
 	spans  spanMeter
 	packed *delta.Packed // for the shifts
 	age    delta.Tick    // of the baselines of the sample
+	same   uint8         // samples in a row that found the same, stableSamples at most
 	open   bool          // all peers saw everything in the last tick
 	blocks []int         // scratch memory
 }
@@ -29,6 +30,8 @@ const (
 	sampleSlots  = 16
 	sampleBlocks = 4
 	sampleShare  = 4
+	// After so many samples in a row that found the same, half as many are taken, until one finds something else.
+	stableSamples = 64
 )
 
 // Init prepares for components of a layout.
@@ -49,18 +52,25 @@ func (m *Steadiness) Begin(ages, peers int) {
 	}
 }
 
-// Measure takes a sample in one of four ticks, and sets Shift. open reports whether all peers see all entities: what a
-// peer is sent must not depend on what it does not see.
+// Measure takes a sample in one of four ticks, or of eight once they find the same, and sets Shift. open reports
+// whether all peers see all entities: what a peer is sent must not depend on what it does not see.
 func (m *Steadiness) Measure(s *Snapshot, open bool) {
 	m.open = open
 	if m.Shift = delta.NoShift; !open {
 		return // what is hidden now must not show later either
 	}
-	if random := uint64(s.Tick) * 0x9e3779b97f4a7c15; random>>62 == 0 { // multiplicative hashing
+	random, often := uint64(s.Tick)*0x9e3779b97f4a7c15, uint64(1<<62) // multiplicative hashing
+	if m.Stable() {
+		often /= 2
+	}
+	if random < often {
 		m.sample(s, random)
 	}
 	m.Shift = m.Found
 }
+
+// Stable reports whether samples have found the same for a while.
+func (m *Steadiness) Stable() bool { return m.same == stableSamples }
 
 // sample shows the meter some of what changed. Where conditions are, not all peers see what changed in sub-entities.
 func (m *Steadiness) sample(s *Snapshot, random uint64) {
@@ -97,8 +107,13 @@ func (m *Steadiness) sample(s *Snapshot, random uint64) {
 	for i := range m.shifts {
 		m.suits[i] = m.shifts[i].Next()
 	}
-	best := m.spans.next()
-	m.Found, m.foundSpan = m.suits[best], Spans[best]
+	best, before := m.spans.next(), m.Found
+	if m.Found = m.suits[best]; m.Found == before && m.foundSpan == Spans[best] {
+		m.same = min(m.same+1, stableSamples)
+	} else {
+		m.same = 0
+	}
+	m.foundSpan = Spans[best]
 }
 
 // see shows the meters what changed in slots of a block.
