@@ -108,7 +108,7 @@ func TestPacketsThatComeSecondsLate(t *testing.T) {
 // TestManyPacketsATickMayOvertakeEachOther: the more packets a tick takes, the more of them overtake a late one. Hardly any
 // is taken for another one and refused.
 func TestManyPacketsATickMayOvertakeEachOther(t *testing.T) {
-	for _, packets := range []int{4, 10, 20, 40} {
+	for _, packets := range []int{4, 25} {
 		seed := seedOf(t)
 		w := ecs.NewWorld()
 		s := NewServer(&w, testSchema(), WithSeed(seed), WithMTU(150))
@@ -127,7 +127,7 @@ func TestManyPacketsATickMayOvertakeEachOther(t *testing.T) {
 			}
 			return send(p)
 		}
-		for tick := range 400 {
+		for tick := range 200 {
 			for i, entity := range entities {
 				(*tPosition)(w.Get(entity, position)).X = float32((i*7 + tick*tick) % 97)
 			}
@@ -136,7 +136,7 @@ func TestManyPacketsATickMayOvertakeEachOther(t *testing.T) {
 		t.Logf("%d of %d packets have a short header", short, e.peer.Stats().Packets)
 		require.LessOrEqual(t, e.client.Stats().RefusedPackets, e.peer.Stats().Packets/500)
 		if packets == 4 {
-			require.Greater(t, short, 2000)
+			require.Greater(t, short, 800)
 		}
 		e.link.SetConfig(netsim.Config{})
 		requireEqualSoon(t, s, o, []*end{e}, 100)

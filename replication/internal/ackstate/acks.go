@@ -61,7 +61,8 @@ func (p *Tracker) Acknowledge(sent *SentPacket, sequence uint32) {
 	if !p.AnyAcked || sent.Tick.After(p.Recent) {
 		p.AnyAcked, p.Recent, p.RecentSequence = true, sent.Tick, sequence
 	}
-	if int32(sequence-p.Followed) < 0 { // it counted as lost; its records may be overwritten soon
+	if int32(sequence-p.Followed) < 0 { // it was not waited for; its records may be overwritten soon
+		p.Trip.Late()
 		for i := range sent.Count {
 			p.arriveLate(sent, p.Log.Record(sent, i))
 		}
@@ -106,24 +107,28 @@ func (p *Tracker) nextSend(last delta.Tick) (at delta.Tick, ended bool) {
 	return at, true
 }
 
-// fewPackets is the share of the packets of a tick that is not waited for.
-const fewPackets = 4
-
-// knownIn returns the sequence after the packets of a tick, the first of which is given, and
-// whether the fate of all of them is known, or is not worth waiting for: only the last few of many are in flight, or a
-// later one arrived.
+// knownIn returns the sequence after the packets of a tick, the first of which is given, and whether the
+// fate of all of them is known, or something that was sent later arrived. Unless packets often overtake each
+// other, those before one that arrived are not waited for either, nor the last few of many.
 func (p *Tracker) knownIn(at delta.Tick, from uint32) (end uint32, known bool) {
-	last := uint32(0) // in flight, after all that arrived
+	reorders := p.Trip.Reorders()
+	open := uint32(0) // packets in flight that are waited for
 	for end = from; end != p.Log.Next && p.Log.At(end).Tick == at; end++ {
-		switch p.Log.At(end).Status {
-		case SentInFlight:
-			last++
-		case SentAcked:
-			last = 0
+		switch status := p.Log.At(end).Status; {
+		case status == SentInFlight:
+			open++
+		case status == SentAcked && !reorders:
+			open = 0
 		}
 	}
-	return end, last <= (end-from)/fewPackets || p.AnyAcked && p.Recent.After(at)
+	if few := (end - from) / fewPackets; !reorders && open <= few {
+		return end, true
+	}
+	return end, open == 0 || p.AnyAcked && p.Recent.After(at)
 }
+
+// fewPackets is the share of the packets of a tick that is not waited for.
+const fewPackets = 4
 
 // silentUntil skips ticks of which nothing arrived, if they are so long ago that the log of changes
 // no longer has them. It returns the last of these ticks and the sequence after its packets. There
@@ -284,6 +289,7 @@ func (p *Tracker) LoseAt(sequence uint32) {
 func (p *Tracker) lose(sent *SentPacket) {
 	sent.Status = SentLost
 	p.stats.Lost++
+	p.Trip.Lost()
 	p.Settled.all = false
 	t := &p.Acks
 	for i := range sent.Count {

@@ -1,6 +1,7 @@
 package ackstate
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -73,57 +74,57 @@ func TestATickIsKnownWhenItsPacketsAre(t *testing.T) {
 }
 
 // TestTheLastFewPacketsAreNotWaitedFor: a tick is known once most of its packets have arrived, and those that are in
-// flight were overtaken or are the last few. The peer is not known to hold what these carried, until they arrive.
+// flight were overtaken or are the last few. The peer is not known to hold what these carried, until they arrive. Where
+// packets reorder, all are waited for.
 func TestTheLastFewPacketsAreNotWaitedFor(t *testing.T) {
-	for _, c := range []struct {
-		arrived string // by packet of the tick
-		known   bool
-	}{
-		{"1", true},
-		{"0", false},
-		{"01", true},
-		{"10", false},
-		{"110", false},
-		{"1110", true},
-		{"0010", true},
-		{"11100", false},
-		{"1111100", false},
-		{"11111100", true},
-		{"11111000", false},
-		{"0000", false},
-		{"1000", false},
+	for arrived, known := range map[string]bool{ // by packet of the tick
+		"1": true, "0": false, "01": true, "10": false, "110": false, "1110": true, "0010": true, "11100": false,
+		"1111100": false, "11111100": true, "11111000": false, "0000": false, "1000": false, "1111": true,
 	} {
-		p, _, packets := newMovingPeer(2)
-		p.acknowledge(packets[0])
-		p.acknowledge(packets[1])
-		p.tick(func(delta.Tick) {
-			for range c.arrived {
-				p.spawn()
+		for _, reorders := range []bool{false, true} {
+			p, _, packets := newMovingPeer(2)
+			p.acknowledge(packets[0])
+			p.acknowledge(packets[1])
+			if reorders {
+				p.Trip.Late()
 			}
-		}, sends(0))
-		first := p.Log.Next
-		p.tick(p.touch(1<<(len(c.arrived)+1)-2), sends(2))
-		for i := 1; i < len(c.arrived); i++ {
-			p.Log.Add(p.Log.Begin(p.Snap.Tick), 0, 2<<i, baseline.RecordState)
-			p.Log.Commit()
-		}
-		for i, arrived := range c.arrived {
-			if arrived == '1' {
+			first := p.sendInPackets(len(arrived))
+			for i, came := range arrived {
+				if came == '1' {
+					p.acknowledge(first + uint32(i))
+				}
+			}
+			p.Follow()
+			known := known && !(reorders && strings.Contains(arrived, "0"))
+			require.Equal(t, known, p.Acks.Through == p.Snap.Tick, "%s, %v", arrived, reorders)
+			for i, came := range arrived {
+				if known {
+					require.Equal(t, came != '1', p.Acks.Lacks(p.Snap.Tick, 0)>>(i+1)&1 != 0, "%s, packet %d", arrived, i)
+				}
 				p.acknowledge(first + uint32(i))
 			}
+			require.Equal(t, reorders || known && strings.Contains(arrived, "0"), p.Trip.Reorders(), "%s, %v", arrived, reorders)
+			p.Follow()
+			require.Equal(t, p.Snap.Tick, p.Acks.Through)
+			require.Zero(t, p.Acks.Lacks(p.Snap.Tick, 0)&(1<<(len(arrived)+1)-1), arrived)
 		}
-		p.Follow()
-		require.Equal(t, c.known, p.Acks.Through == p.Snap.Tick, c.arrived)
-		for i, arrived := range c.arrived {
-			if c.known {
-				require.Equal(t, arrived != '1', p.Acks.Lacks(p.Snap.Tick, 0)>>(i+1)&1 != 0, "%s, packet %d", c.arrived, i)
-			}
-			p.acknowledge(first + uint32(i))
-		}
-		p.Follow()
-		require.Equal(t, p.Snap.Tick, p.Acks.Through)
-		require.Zero(t, p.Acks.Lacks(p.Snap.Tick, 0)&(1<<(len(c.arrived)+1)-1), c.arrived)
 	}
+}
+
+// sendInPackets plays a tick in which as many new entities as packets change, each of which is in a packet. It returns
+// the first packet.
+func (p *trackedPeer) sendInPackets(n int) (first uint32) {
+	p.tick(func(delta.Tick) {
+		for range n {
+			p.spawn()
+		}
+	}, sends(0))
+	first = p.tick(p.touch(1<<(n+1)-2), sends(2))
+	for i := 1; i < n; i++ {
+		p.Log.Add(p.Log.Begin(p.Snap.Tick), 0, 2<<i, baseline.RecordState)
+		p.Log.Commit()
+	}
+	return first
 }
 
 // TestOnlyTheLatestStateIsClean: a state that counted as lost, and arrives, is no longer dirty, unless

@@ -7,6 +7,7 @@ import "github.com/arche-replicate/arche-replicate/delta"
 type RoundTrip struct {
 	Smooth, deviation int32
 	Known             bool
+	late              int8 // weighs packets that came late against lost ones, see Reorders
 }
 
 // Sample notes that an acknowledgement took so many ticks.
@@ -45,3 +46,17 @@ func (r *RoundTrip) Timeout() delta.Tick {
 func (r *RoundTrip) Slack() delta.Tick {
 	return delta.Tick(2*r.deviation)/8 + 2
 }
+
+const (
+	lateWeight   = 3 // of a late packet against a lost one; it is one of these before it comes
+	mostLateness = 24
+)
+
+// Late notes that a packet was acknowledged that was no longer waited for.
+func (r *RoundTrip) Late() { r.late = min(r.late+lateWeight, mostLateness) }
+
+// Lost notes that a packet counts as lost.
+func (r *RoundTrip) Lost() { r.late = max(r.late-1, -mostLateness) }
+
+// Reorders reports whether packets that were overtaken are more often late than lost.
+func (r *RoundTrip) Reorders() bool { return r.late > 0 }
