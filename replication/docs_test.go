@@ -80,7 +80,7 @@ func docBlocks(t *testing.T, page string) (blocks []docBlock, prose string) {
 
 // docImports are the packages that fragments may use without importing them.
 var docImports = []string{
-	"bytes", "errors", "flag", "fmt", "log", "maps", "math", "net", "net/netip", "time",
+	"bytes", "errors", "flag", "fmt", "log", "maps", "math", "net", "net/netip", "testing", "time",
 	"github.com/mlange-42/arche/ecs",
 	"github.com/arche-replicate/arche-replicate/replication",
 	"github.com/arche-replicate/arche-replicate/replication/netsim",
