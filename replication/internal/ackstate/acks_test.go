@@ -111,6 +111,32 @@ func TestTheLastFewPacketsAreNotWaitedFor(t *testing.T) {
 	}
 }
 
+// TestPacketsReorderIfMoreAreLateThanLost: a packet that comes after its tick was passed counts three times as much as one
+// that does not come. What happened long ago is forgotten.
+func TestPacketsReorderIfMoreAreLateThanLost(t *testing.T) {
+	p, _, packets := newMovingPeer(150)
+	p.acknowledge(packets[100])
+	p.Follow()
+	lost := func(n int) {
+		for range n {
+			p.LoseAt(packets[0])
+			packets = packets[1:]
+		}
+	}
+	p.acknowledge(packets[60])
+	require.True(t, p.Trip.Reorders())
+	lost(2)
+	require.True(t, p.Trip.Reorders())
+	lost(1)
+	require.False(t, p.Trip.Reorders())
+	lost(40)
+	for i := range 9 {
+		require.False(t, p.Trip.Reorders(), "%d late", i)
+		p.acknowledge(packets[20+i])
+	}
+	require.True(t, p.Trip.Reorders())
+}
+
 // sendInPackets plays a tick in which as many new entities as packets change, each of which is in a packet. It returns
 // the first packet.
 func (p *trackedPeer) sendInPackets(n int) (first uint32) {
