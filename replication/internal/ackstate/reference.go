@@ -20,7 +20,7 @@ import (
 // after the given one. It returns false if they may be forgotten.
 func (l *SentLog) packetsOf(at delta.Tick, before uint32) (first, end uint32, known bool) {
 	for end = before; ; end-- {
-		sent := l.Find(end - 1)
+		sent := l.findEarlier(end - 1)
 		if sent == nil {
 			return end, end, false
 		}
@@ -29,7 +29,7 @@ func (l *SentLog) packetsOf(at delta.Tick, before uint32) (first, end uint32, kn
 		}
 	}
 	for first = end; ; first-- {
-		if sent := l.Find(first - 1); sent == nil || sent.Tick != at {
+		if sent := l.findEarlier(first - 1); sent == nil || sent.Tick != at {
 			return first, end, sent != nil
 		}
 	}

@@ -60,3 +60,35 @@ func TestGapsAreTheBlocksOfLostPackets(t *testing.T) {
 	require.True(t, l.anyGap(first, end))
 	require.False(t, l.anyGap(first+2, first+5))
 }
+
+// TestTheOpenPacketIsNotAnOldOne: the place of a packet that is open was that of the oldest one that the log remembered. Those
+// of its tick are not all known.
+func TestTheOpenPacketIsNotAnOldOne(t *testing.T) {
+	l := NewSentLog(0, 1)
+	send := func(tick delta.Tick, packets int) {
+		for range packets {
+			p := l.Begin(tick)
+			l.Add(p, int(l.Next), 1, baseline.RecordState)
+			p.Status = SentAcked
+			l.Commit()
+		}
+		l.trim(l.Next)
+	}
+	send(10, 10)
+	send(11, 13)
+	send(12, minSentPackets-23)
+	require.Len(t, l.Ring, minSentPackets)
+	first, end, known := l.packetsOf(11, l.Next)
+	require.Equal(t, []any{uint32(10), uint32(23), true}, []any{first, end, known})
+	for sent := uint32(1); sent < 14; sent++ {
+		l.Begin(13)
+		_, _, known := l.packetsOf(10, l.Next)
+		require.False(t, known, "%d packets of tick 10 are forgotten, and one is open", sent-1)
+		first, _, known := l.packetsOf(11, l.Next)
+		require.Equal(t, sent < 10, known, "%d packets are forgotten, and one is open", sent-1)
+		require.Equal(t, max(10, sent), first)
+		l.At(l.Next).Status = SentAcked
+		l.Commit()
+		l.trim(l.Next)
+	}
+}

@@ -106,10 +106,7 @@ func (l *SentLog) At(sequence uint32) *SentPacket {
 
 // moreSince reports whether more than n packets were sent from a tick on, as far as the log remembers them.
 func (l *SentLog) moreSince(at delta.Tick, n uint32) bool {
-	if n+1 >= uint32(len(l.Ring)) { // the place may be that of the next packet already
-		return false
-	}
-	sent := l.Find(l.Next - 1 - n)
+	sent := l.findEarlier(l.Next - 1 - n)
 	return sent != nil && !sent.Tick.Before(at)
 }
 
@@ -228,6 +225,14 @@ func (l *SentLog) Find(sequence uint32) *SentPacket {
 		return nil
 	}
 	return p
+}
+
+// findEarlier is Find for a time at which the next packet may have been begun already, in the place of the oldest.
+func (l *SentLog) findEarlier(sequence uint32) *SentPacket {
+	if l.Next-sequence >= uint32(len(l.Ring)) {
+		return nil
+	}
+	return l.Find(sequence)
 }
 
 func markOf(tick delta.Tick) uint { return uint(tick/markTicks) % (markedTicks / markTicks) }
