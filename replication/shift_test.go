@@ -71,9 +71,8 @@ func TestShiftsFollowTheGame(t *testing.T) {
 	}
 }
 
-// TestAStableGameIsSampledLess: the samples take time, so there are fewer of them once they find the same, and as many as
-// before when they find something else.
-func TestAStableGameIsSampledLess(t *testing.T) {
+// TestAGameIsStableWhileSamplesFindTheSame: until they find something else.
+func TestAGameIsStableWhileSamplesFindTheSame(t *testing.T) {
 	x := newDrifting(t, 100)
 	s := &x.server.snap.Steady
 	for n := 0; !s.Stable(); n++ {

@@ -121,14 +121,15 @@ func (p *Tracker) knownIn(at delta.Tick, from uint32) (end uint32, known bool) {
 			open = 0
 		}
 	}
-	if few := (end - from) / fewPackets; !reorders && open <= few {
-		return end, true
+	few := (end - from) / notWaitedFor
+	if reorders {
+		few = 0
 	}
-	return end, open == 0 || p.AnyAcked && p.Recent.After(at)
+	return end, open <= few || p.AnyAcked && p.Recent.After(at)
 }
 
-// fewPackets is the share of the packets of a tick that is not waited for.
-const fewPackets = 4
+// notWaitedFor: of the packets of a tick, the last one in so many is not waited for.
+const notWaitedFor = 4
 
 // silentUntil skips ticks of which nothing arrived, if they are so long ago that the log of changes
 // no longer has them. It returns the last of these ticks and the sequence after its packets. There

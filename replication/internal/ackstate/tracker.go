@@ -137,10 +137,9 @@ func (p *Tracker) noteArrival(sent *SentPacket, sequence uint32) {
 // complete: from any packet that it may have acknowledged since the one that it is known to have. That
 // the packet is overtaken by too many others is unlikely, even if twice as many are sent from now on.
 func (p *Tracker) HeaderForm() wire.HeaderForm {
-	switch overtaking := p.Snap.Tick - p.Trip.Slack(); {
-	case p.Log.moreSince(overtaking, wire.ShortReach/2):
-		return wire.HeaderLong
-	case !p.Join.Complete || !p.AnyAcked || p.Log.Next-p.RecentSequence > wire.ShortReach:
+	switch {
+	case !p.Join.Complete || !p.AnyAcked || p.Log.Next-p.RecentSequence > wire.ShortReach,
+		p.Log.moreSince(p.Snap.Tick-p.Trip.Slack(), wire.ShortReach/2):
 		return wire.HeaderLong
 	case p.Log.steadySince(p.RecentSequence, p.Snap.Tick):
 		return wire.HeaderImplied

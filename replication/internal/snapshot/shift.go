@@ -59,14 +59,18 @@ func (m *Steadiness) Measure(s *Snapshot, open bool) {
 	if m.Shift = delta.NoShift; !open {
 		return // what is hidden now must not show later either
 	}
-	random, often := uint64(s.Tick)*0x9e3779b97f4a7c15, uint64(1<<62) // multiplicative hashing
-	if m.Stable() {
-		often /= 2
-	}
-	if random < often {
+	if random := uint64(s.Tick) * 0x9e3779b97f4a7c15; m.samplesAt(random) { // multiplicative hashing
 		m.sample(s, random)
 	}
 	m.Shift = m.Found
+}
+
+// samplesAt reports whether a sample is taken in a tick with a random number.
+func (m *Steadiness) samplesAt(random uint64) bool {
+	if m.Stable() {
+		return random>>61 == 0
+	}
+	return random>>62 == 0
 }
 
 // Stable reports whether samples have found the same for a while.
@@ -107,13 +111,12 @@ func (m *Steadiness) sample(s *Snapshot, random uint64) {
 	for i := range m.shifts {
 		m.suits[i] = m.shifts[i].Next()
 	}
-	best, before := m.spans.next(), m.Found
-	if m.Found = m.suits[best]; m.Found == before && m.foundSpan == Spans[best] {
-		m.same = min(m.same+1, stableSamples)
-	} else {
+	best := m.spans.next()
+	found, span := m.suits[best], Spans[best]
+	if m.same = min(m.same+1, stableSamples); found != m.Found || span != m.foundSpan {
 		m.same = 0
 	}
-	m.foundSpan = Spans[best]
+	m.Found, m.foundSpan = found, span
 }
 
 // see shows the meters what changed in slots of a block.
