@@ -159,7 +159,8 @@ const fewNew = 8
 // to. Slots whose component set has changed since are in no shared packets. They do not count if they are few.
 func (p *Tracker) LackIn(in wire.SlotRange, of snapshot.BasePair) (lacking, all int) {
 	s := &p.Snap.Slots
-	for b := in.From >> 6; b < min(in.To>>6, len(p.Period.Changed)); b++ {
+	for _, b := range p.Period.BusyIn(in.From>>6, min(in.To>>6, len(p.Period.Changed))) {
+		b := int(b)
 		wanted := p.Period.Changed[b] & s.Alive[b] &^ s.Churned[b]
 		all += bits.OnesCount64(wanted)
 		lacks := wanted & (p.LackOf(of, b) | p.Acks.None[b])

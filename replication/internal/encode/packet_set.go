@@ -165,9 +165,10 @@ func (set *PacketSet) wantPart(part int, s *snapshot.SlotTable) {
 		return
 	}
 	k.wanted = true
-	changed := set.parts.period.Changed
-	for b, to := set.parts.bounds(part); b < to; b++ {
-		alive := changed[b] & s.Alive[b]
+	period := set.parts.period
+	for _, b := range period.BusyIn(set.parts.bounds(part)) {
+		b := int(b)
+		alive := period.Changed[b] & s.Alive[b]
 		set.missing += bits.OnesCount64(alive)
 		if slots := alive &^ (s.Churned[b] | s.InGroups(b)); slots != 0 {
 			set.Want(b, slots)

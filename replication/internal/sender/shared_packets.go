@@ -134,8 +134,9 @@ func (k *packetWriter) relay(run *encode.Run) {
 		records := run.Set.RecordsOf(from)
 		k.acked.Log.AddAll(sent, records)
 		for i := range records {
-			r := records[i].Record()
-			k.acked.Dirty[r.Block] &^= r.Mask
+			if r := records[i].Record(); k.acked.Acks.DirtyBlocks.Has(int(r.Block)) {
+				k.acked.Dirty[r.Block] &^= r.Mask
+			}
 		}
 		k.commit(k.out.headSize(sent.Form)+len(from.Body), from.Bits)
 	}

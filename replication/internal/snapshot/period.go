@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
@@ -15,7 +16,7 @@ const MaxPeriod = 8
 type Period struct {
 	Ticks   delta.Tick // 1 to MaxPeriod
 	Changed bitset.Set // slots in which something changed
-	Busy    []int32    // blocks with changed slots
+	Busy    []int32    // blocks with changed slots, ascending
 	Changes int        // number of changed slots
 }
 
@@ -52,6 +53,13 @@ func (p *Periods) Find(n delta.Tick, s *SlotTable) {
 			of.Changes += bits.OnesCount64(word)
 		}
 	}
+}
+
+// BusyIn returns the blocks with changed slots from one block up to another, which is not included.
+func (p *Period) BusyIn(from, to int) []int32 {
+	first, _ := slices.BinarySearch(p.Busy, int32(from))
+	n, _ := slices.BinarySearch(p.Busy[first:], int32(to))
+	return p.Busy[first:][:n]
 }
 
 // Get returns what changed in the last n ticks, or nil if that was not found in this tick.

@@ -230,11 +230,14 @@ func (t *SlotTable) ChangedIn(at, now delta.Tick, b int) uint64 {
 	return t.ChangedAfter(at-1, b, t.Alive[b])
 }
 
-// AppendLive appends the slots that liveIn returns, of all blocks.
+// AppendLive appends the slots that liveIn returns, of all blocks. The first of the n ticks must be among the last
+// RecentTicks.
 func (t *SlotTable) AppendLive(to []wire.SlotBlock, n, at delta.Tick) []wire.SlotBlock {
-	for b := range t.liveLog[0] {
-		if mask := t.liveIn(n, at, b); mask != 0 {
-			to = append(to, wire.SlotBlock{Block: uint32(b), Mask: mask})
+	for w, blocks := range t.Recent.Blocks[(at-n)%RecentTicks] { // those that changed since
+		for b := range bitset.Slots(w, blocks) {
+			if mask := t.liveIn(n, at, b); mask != 0 {
+				to = append(to, wire.SlotBlock{Block: uint32(b), Mask: mask})
+			}
 		}
 	}
 	return to
