@@ -1,6 +1,8 @@
 package ackstate
 
 import (
+	"math/bits"
+
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
@@ -89,6 +91,32 @@ func (t *AckTable) LacksNothing(at delta.Tick) bool { return t.some>>(at%snapsho
 func (t *AckTable) Behind(b int) uint64 {
 	lacks, alive := t.Lacks(t.Through, b), t.slots.Alive[b]
 	return lacks&alive | t.slots.ChangedAfter(t.Through, b, alive&^lacks)
+}
+
+// CountBehind returns in how many live slots the peer is not known to hold the present state. Only those count that are
+// in a set, which is nil if it has all, and not in another one.
+func (t *AckTable) CountBehind(in, except bitset.Set) (n int) {
+	s, missing := t.slots, t.None
+	if !t.LacksNothing(t.Through) {
+		missing = t.Missing[t.Through%snapshot.RecentTicks]
+	}
+	changed := s.Recent.After(t.Through)
+	if in == nil {
+		in = s.Alive
+	}
+	for b, slots := range in { // a set without the newest slots may be shorter
+		if slots &= s.Alive[b] &^ except[b]; slots == 0 {
+			continue
+		}
+		behind := s.Changed[b] | t.None[b] | missing[b]
+		if changed != nil {
+			behind |= changed[b]
+		} else {
+			behind |= s.ChangedAfter(t.Through, b, slots&^behind)
+		}
+		n += bits.OnesCount64(slots & behind)
+	}
+	return n
 }
 
 // begin notes that the peer, which held nothing of slots of a block, holds them as of one tick.

@@ -1,6 +1,7 @@
 package ackstate
 
 import (
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -136,9 +137,24 @@ func (a *ackTwin) tick(quiet bool) {
 	if !quiet && a.quiet < 0 {
 		a.send()
 	}
+	a.checkCount()
 	s.Settle(a.now)
 	a.past = append(a.past, slices.Clone(a.version))
 	a.check()
+}
+
+// checkCount counts block by block what is behind.
+func (a *ackTwin) checkCount() {
+	s, all, some := &a.slots, 0, 0
+	in, except := make(bitset.Set, len(s.Alive)), make(bitset.Set, len(s.Alive))
+	for b, alive := range s.Alive {
+		in[b], except[b] = a.rng.Uint64(), a.rng.Uint64()&a.rng.Uint64()
+		behind := alive & (a.acks.Behind(b) | s.Changed[b])
+		all += bits.OnesCount64(behind &^ except[b])
+		some += bits.OnesCount64(behind & in[b] &^ except[b])
+	}
+	require.Equal(a.t, all, a.acks.CountBehind(nil, except))
+	require.Equal(a.t, some, a.acks.CountBehind(in, except))
 }
 
 func (a *ackTwin) endHistory(b int, mask uint64) {

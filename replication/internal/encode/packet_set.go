@@ -67,14 +67,15 @@ type SharedPacket struct {
 
 // A sharedBlock is the entries of a block of slots.
 type sharedBlock struct {
-	packet  int
-	first   int // its first entry
-	entries int
+	packet     int32
+	first, end int32 // its entries
+	from       int32 // where they begin in the contents of their packet
 }
 
-// A sharedEntry is the position of an entry in the contents of its packet; its work, see
-// config/work.go; and the sum of the work of its block up to and including it.
-type sharedEntry struct{ from, end, work, sum int32 }
+// A sharedEntry is where an entry ends in the contents of its packet, and the work of its block up to and including it,
+// see config/work.go. It begins where the entry before ends. A peer looks at a few entries in many blocks, so they are
+// small.
+type sharedEntry struct{ end, work int32 }
 
 // maxSharedBytes bounds the bodies of a set's packets, about.
 const maxSharedBytes = 1 << 20
@@ -86,6 +87,7 @@ const leastOfPart = 4
 type BlockEntries struct {
 	held    uint64 // slots that have an entry
 	entries []sharedEntry
+	begin   sharedEntry // in place of one before the first
 	from    *SharedPacket
 	copies  *int
 }
@@ -93,18 +95,30 @@ type BlockEntries struct {
 // In returns the entries of a block, which must be in the set.
 func (set *PacketSet) In(b int) BlockEntries {
 	x := &set.blocks[set.places[b]]
-	return BlockEntries{set.Slots[b], set.entries[x.first : x.first+x.entries], &set.packets[x.packet], &set.copies}
+	return BlockEntries{
+		held: set.Slots[b], entries: set.entries[x.first:x.end], begin: sharedEntry{end: x.from},
+		from: &set.packets[x.packet], copies: &set.copies,
+	}
+}
+
+// of returns the entry of a slot, given as its bit, and the one before.
+func (x *BlockEntries) of(bit uint64) (before, e *sharedEntry) {
+	i := bits.OnesCount64(x.held & (bit - 1))
+	if i == 0 {
+		return &x.begin, &x.entries[0]
+	}
+	return &x.entries[i-1], &x.entries[i]
 }
 
 // Size returns how many bits the entries of some slots take, and how much work. Every slot must have an entry.
 func (x *BlockEntries) Size(slots uint64) (n, work int) {
 	if slots == x.held {
 		last := &x.entries[len(x.entries)-1]
-		return int(last.end - x.entries[0].from), int(last.sum)
+		return int(last.end - x.begin.end), int(last.work)
 	}
 	for ; slots != 0; slots &= slots - 1 {
-		e := &x.entries[bits.OnesCount64(x.held&(slots&-slots-1))]
-		n, work = n+int(e.end-e.from), work+int(e.work)
+		before, e := x.of(slots & -slots)
+		n, work = n+int(e.end-before.end), work+int(e.work-before.work)
 	}
 	return n, work
 }
@@ -113,13 +127,13 @@ func (x *BlockEntries) Size(slots uint64) (n, work int) {
 func (x *BlockEntries) Append(w *bitbuf.Writer, slots uint64) {
 	body, contents := x.from.Body, x.from.contents
 	if slots == x.held {
-		begin := int(x.entries[0].from)
+		begin := int(x.begin.end)
 		w.WriteSpan(body, contents+begin, int(x.entries[len(x.entries)-1].end)-begin)
 		return
 	}
 	for ; slots != 0; slots &= slots - 1 {
-		e := &x.entries[bits.OnesCount64(x.held&(slots&-slots-1))]
-		w.WriteSpan(body, contents+int(e.from), int(e.end-e.from))
+		before, e := x.of(slots & -slots)
+		w.WriteSpan(body, contents+int(before.end), int(e.end-before.end))
 	}
 }
 
@@ -219,7 +233,7 @@ func (set *PacketSet) Want(b int, slots uint64) {
 // sizeOf returns about how many bits a block takes in a packet. The slot lists take half a bit for each slot.
 func (set *PacketSet) sizeOf(b int) int32 {
 	x := &set.blocks[set.places[b]]
-	return set.entries[x.first+x.entries-1].end - set.entries[x.first].from + int32(x.entries)/2
+	return set.entries[x.end-1].end - x.from + (x.end-x.first)/2
 }
 
 // enter moves on to the part of a block.

@@ -28,7 +28,7 @@ func TestEntriesOfSlotsAreCopied(t *testing.T) {
 		contents := w.Len()
 		for b := range set.Slots {
 			set.places[b] = int32(b)
-			block, sum := sharedBlock{first: len(set.entries)}, 0
+			block, sum := sharedBlock{first: int32(len(set.entries)), from: int32(w.Len() - contents)}, 0
 			set.Slots[b] = rng.Uint64()&rng.Uint64() | 1<<rng.IntN(64)
 			for i := range 64 {
 				if set.Slots[b]>>i&1 == 0 {
@@ -37,13 +37,11 @@ func TestEntriesOfSlotsAreCopied(t *testing.T) {
 				e := entry{n: uint(rng.IntN(65)), work: rng.IntN(100)}
 				e.bits = rng.Uint64() & (1<<e.n - 1)
 				all[b<<6+i] = e
-				from := w.Len() - contents
 				w.WriteBits(e.bits, e.n)
 				sum += e.work
-				set.entries = append(set.entries,
-					sharedEntry{int32(from), int32(w.Len() - contents), int32(e.work), int32(sum)})
-				block.entries++
+				set.entries = append(set.entries, sharedEntry{int32(w.Len() - contents), int32(sum)})
 			}
+			block.end = int32(len(set.entries))
 			set.blocks = append(set.blocks, block)
 		}
 		set.packets = []SharedPacket{{Body: w.Bytes(), contents: contents}}

@@ -244,14 +244,13 @@ func (c *PacketSets) tryBlock(set *PacketSet, b int, changed uint64) bool {
 // don't fit.
 func (c *PacketSets) appendBlock(set *PacketSet, b int, changed uint64) bool {
 	mark, lists, w := set.w.Mark(), set.lists.Mark(), set.w
-	k := sharedBlock{packet: len(set.packets) - 1, first: len(set.entries)}
+	k := sharedBlock{packet: int32(len(set.packets) - 1), first: int32(len(set.entries)), from: int32(w.Len())}
 	works, work := c.columns.Works(changed), 0
 	for d := changed; d != 0; d &= d - 1 {
 		i := bits.TrailingZeros64(d)
-		from := w.Len()
 		c.columns.Write(&w, b<<6+i)
 		work += int(works[i])
-		set.entries = append(set.entries, sharedEntry{int32(from), int32(w.Len()), works[i], int32(work)})
+		set.entries = append(set.entries, sharedEntry{int32(w.Len()), int32(work)})
 	}
 	if set.parts.period != nil {
 		set.lists.AddUpdates(b, changed)
@@ -264,10 +263,11 @@ func (c *PacketSets) appendBlock(set *PacketSet, b int, changed uint64) bool {
 		return false
 	}
 	set.w, set.work = w, set.work+work
-	k.entries = len(set.entries) - k.first
-	set.missing -= k.entries
+	k.end = int32(len(set.entries))
+	n := int(k.end - k.first)
+	set.missing -= n
 	c.columns.AddCosts(set.costs)
-	set.packets[k.packet].Entries += k.entries
+	set.packets[k.packet].Entries += n
 	set.Slots[b], set.places[b] = changed, int32(len(set.blocks))
 	set.records = append(set.records, baseline.NewRecord(b, changed, baseline.RecordState))
 	set.blocks = append(set.blocks, k)

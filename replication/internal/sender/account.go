@@ -45,11 +45,5 @@ func (p *Sender) waiting() (dirty, inFlight int) {
 	if p.sight.View.InView == nil && acks.LacksNothing(acks.Through) {
 		return dirty, p.states.worker.ChangedSince(acks.Through) - dirty
 	}
-	for b, alive := range s.Alive {
-		if alive = p.sight.View.Sees(b, alive); alive == 0 {
-			continue
-		}
-		inFlight += bits.OnesCount64(alive & (acks.Behind(b) | s.Changed[b]) &^ p.acked.Dirty[b])
-	}
-	return dirty, inFlight
+	return dirty, acks.CountBehind(p.sight.View.InView, p.acked.Dirty)
 }
