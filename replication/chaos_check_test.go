@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
@@ -30,15 +29,6 @@ func (a *chaosGame) check(i int, e *chaosEnd) {
 func (a *chaosGame) invariants() {
 	if a.now%8 == 0 {
 		a.checkStats()
-		s := &a.server.snap.Slots
-		for b, width := range s.Widths {
-			for slot := range bitset.Slots(b, s.Alive[b]) {
-				width -= s.Info[slot].Width
-			}
-			if width != 0 {
-				a.fail("block %d: the widths of its slots are %d bits more than their sum", b, -width)
-			}
-		}
 	}
 	for i, e := range a.ends {
 		p := e.peer

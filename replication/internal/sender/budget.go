@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ratecontrol"
 )
@@ -160,15 +161,14 @@ func (b *budget) lose() {
 
 // need estimates the cost of entries and returns the bits of everything dirty.
 func (b *budget) need() int {
-	s := &b.snap.Slots
 	cheap, dear, width := 0, 0, 0
 	for w, blocks := range b.acked.Acks.DirtyBlocks {
 		for ; blocks != 0; blocks &= blocks - 1 {
 			block := w<<6 + bits.TrailingZeros64(blocks)
 			dirty := b.acked.Dirty[block]
 			costly := b.acked.Costly(block, dirty)
-			cheap, dear = cheap+bits.OnesCount64(dirty&^costly), dear+bits.OnesCount64(costly)
-			width += s.WidthOf(block, costly)
+			cheap += bits.OnesCount64(dirty &^ costly)
+			dear, width = dear+bits.OnesCount64(costly), width+b.width(block, costly)
 		}
 	}
 	b.cost.cheap = max(b.typical/typicalUnit, 1)
@@ -176,6 +176,19 @@ func (b *budget) need() int {
 		b.cost.dear = width/dear + fullBits
 	}
 	return cheap*b.cost.cheap + dear*b.cost.dear
+}
+
+// width estimates the bits of the full states of slots of a block. Of many, the eighth whose turn it is stands for all.
+// Slots that the peer may not see have no part in it, or the choice would show that they are there.
+func (b *budget) width(block int, of uint64) (sum int) {
+	sample := of & (0x0101010101010101 << (b.snap.Tick % 8))
+	if sample == 0 {
+		sample = of
+	}
+	for slot := range bitset.Slots(block, sample) {
+		sum += b.snap.Slots.Info[slot].Width
+	}
+	return sum * bits.OnesCount64(of) / max(bits.OnesCount64(sample), 1)
 }
 
 // learn ends a tick: it updates the cost of an update from what was sent, and counts for how long

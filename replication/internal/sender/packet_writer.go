@@ -96,10 +96,11 @@ func (k *packetWriter) fits(bits int) bool {
 	return k.cache.Slots.Fits(k.w.Remaining() - wire.MaxFrontBits - bits)
 }
 
-// namesBits exceeds the bits of the names of an update's baselines.
+// namesBits exceeds the bits of the names of an update's baselines, and those before the rows of a full state with the
+// component set of the one before.
 const namesBits = 100
 
-// fitsNext reports whether the open packet is sure to have room for n updates, the last of which is of the given
+// fitsNext reports whether the open packet is sure to have room for n entries, the last of which is of the given
 // slot, with so many bits of rows.
 func (k *packetWriter) fitsNext(slot, n, bits int) bool {
 	return k.cache.Slots.FitsNext(slot, n, k.w.Remaining()-wire.MaxFrontBits-bits-namesBits)
@@ -110,9 +111,9 @@ func (k *packetWriter) fitsNext(slot, n, bits int) bool {
 func (k *packetWriter) put(slot int, r *encode.CachedEntry) error {
 	r.Copies++
 	bits := k.cache.Bytes(r)
-	if k.isOpen && r.Kind != wire.EntryFull &&
+	if k.isOpen && (r.Kind != wire.EntryFull || k.snap.Slots.Info[slot].Set == k.Set) &&
 		k.fitsNext(slot, 1, int(r.Bits)) && k.bears(int(r.Work), int(r.Bits)) {
-		k.update(slot, r, bits)
+		k.write(slot, r, bits)
 		k.work += int(r.Work)
 		k.record(slot, baseline.RecordState)
 		return nil

@@ -15,6 +15,8 @@ type selector struct {
 	Weigh   func([]ecs.Entity, []float32) // the peer's own weights; nil: those of the components
 	Known   bitset.Set                    // slots whose entity the peer has acknowledged something of
 	Urgency Urgency                       // of dirty slots
+
+	anyGone, anyNew bool // there may be dirty slots to be despawned, and dirty ones that are not in Known
 }
 
 const (
@@ -56,8 +58,10 @@ func (p *selector) press(c *chooser) {
 	if p.Weigh != nil {
 		weights = p.askWeights(c)
 	}
+	p.anyGone, p.anyNew = false, false
 	for b := range u.Waiting {
 		live, gone := p.acked.Split(b, p.acked.Dirty[b])
+		p.anyGone, p.anyNew = p.anyGone || gone != 0, p.anyNew || live&^p.Known[b] != 0
 		p.acked.Dirty[b] = live | gone
 		u.gain(b, p.acked.Dirty[b], &weights[b], live&^s.Lively(b, live))
 	}
@@ -101,10 +105,10 @@ func (p *selector) choose(c *chooser, room int, cost prices) {
 	u := &p.Urgency
 	c.begin(p.snap.Slots.Len())
 	used := 0
-	if p.addCandidates(c, despawns) {
+	if p.anyGone && p.addCandidates(c, despawns) {
 		used += c.choose(u, room/structureShare, prices{cheap: despawnBits})
 	}
-	if p.addCandidates(c, spawns) {
+	if p.anyNew && p.addCandidates(c, spawns) {
 		used += c.choose(u, room/structureShare, cost)
 	}
 	if p.addCandidates(c, everything) {

@@ -283,8 +283,7 @@ func (s *Snapshot) changeResources(set delta.Set) {
 		}
 	}
 	s.RawBits += t.width - info.Width
-	info.Set, info.SetChanged = set, s.Tick
-	s.Slots.setWidth(archeutil.ResourceSlot, t.width)
+	info.Set, info.Width, info.SetChanged = set, t.width, s.Tick
 	s.Slots.Touch(archeutil.ResourceSlot, s.Tick)
 }
 

@@ -95,8 +95,8 @@ func (s *Snapshot) identify(e ecs.Entity, m *marker, t *Table) int {
 		if s.Schema.Refers {
 			s.names.Add(e, wire.NetID{Slot: uint32(slot), Generation: s.Slots.Info[slot].Generation}, s.Tick)
 		}
-		s.Slots.Info[slot].Set, s.Slots.Info[slot].Table = t.Set, t
-		s.Slots.setWidth(slot, t.own)
+		info := &s.Slots.Info[slot]
+		info.Set, info.Table, info.Width = t.Set, t, t.own
 		s.Spawns++
 		s.RawBits += t.own
 		return slot
@@ -116,8 +116,7 @@ func (s *Snapshot) changeComponents(slot int, t *Table) {
 			}
 		}
 		s.RawBits += t.own - info.Width
-		info.Set, info.SetChanged = t.Set, s.Tick
-		s.Slots.setWidth(slot, t.own)
+		info.Set, info.Width, info.SetChanged = t.Set, t.own, s.Tick
 		s.Slots.Touch(slot, s.Tick)
 		s.Slots.SetChanged.Add(slot)
 	}
@@ -176,8 +175,7 @@ func (s *Snapshot) addSubEntity(condition, of int, as *Table) int {
 		h.Begin(slot)
 	}
 	info := &t.Info[slot]
-	info.Of, info.Set, info.Table = uint32(of), as.Set, as
-	t.setWidth(slot, as.own)
+	info.Of, info.Set, info.Table, info.Width = uint32(of), as.Set, as, as.own
 	t.SubEntityCount++
 	s.RawBits += as.own
 	list := &t.subEntityOf[condition]

@@ -32,7 +32,6 @@ type SlotTable struct {
 	ChangedAt     []delta.Tick // when the slot changed last
 	ChangedBefore []delta.Tick // when it changed before that
 	Info          []slotInfo
-	Widths        []int // by block: the sum of its slots' widths
 	Live          int
 	Weights       weightTable
 
@@ -71,9 +70,6 @@ func (t *SlotTable) grow(n int, now delta.Tick) {
 		t.ChangedAt, t.ChangedBefore = append(t.ChangedAt, now), append(t.ChangedBefore, now)
 		t.Info = append(t.Info, slotInfo{Born: now, SetChanged: now})
 	}
-	for len(t.Widths) < (n+63)/64 {
-		t.Widths = append(t.Widths, 0)
-	}
 	t.Alive, t.free, t.Changed = t.Alive.Grown(n), t.free.Grown(n), t.Changed.Grown(n)
 	t.Churned = t.Churned.Grown(n)
 	t.SetChanged = t.SetChanged.Grown(n)
@@ -107,27 +103,8 @@ func (t *SlotTable) Remove(slot int, now delta.Tick) {
 	t.Changed.Add(slot)
 	t.Churned.Add(slot)
 	i := &t.Info[slot]
-	i.Entity, i.Set, i.Born = ecs.Entity{}, delta.Set{}, now
-	t.setWidth(slot, 0)
+	i.Entity, i.Set, i.Width, i.Born = ecs.Entity{}, delta.Set{}, 0, now
 	t.Live--
-}
-
-// setWidth sets the bits of all codes of a slot at fixed width.
-func (t *SlotTable) setWidth(slot, bits int) {
-	i := &t.Info[slot]
-	t.Widths[slot>>6] += bits - i.Width
-	i.Width = bits
-}
-
-// WidthOf returns the sum of the widths of some live slots of a block.
-func (t *SlotTable) WidthOf(b int, of uint64) (sum int) {
-	if of == t.Alive[b] {
-		return t.Widths[b]
-	}
-	for slot := range bitset.Slots(b, of) {
-		sum += t.Info[slot].Width
-	}
-	return sum
 }
 
 // Touch notes that something in the slot changed.
