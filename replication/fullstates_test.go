@@ -10,7 +10,7 @@ import (
 )
 
 // TestFullStatesFillPackets: a packet has a full state of any length, and then one that consists mostly of its component
-// set. The second one has room there or not.
+// set. Sometimes there is room for the second one, sometimes not.
 func TestFullStatesFillPackets(t *testing.T) {
 	schema := NewSchema()
 	var fillers, labels []reflect.Type // fillers of 1, 2, 4 bytes and so on; of the labels, every fourth is used

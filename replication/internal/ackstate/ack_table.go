@@ -93,18 +93,18 @@ func (t *AckTable) Behind(b int) uint64 {
 	return lacks&alive | t.slots.ChangedAfter(t.Through, b, alive&^lacks)
 }
 
-// CountBehind returns in how many live slots the peer is not known to hold the present state. Only those count that are
-// in a set, which is nil if it has all, and not in another one.
+// CountBehind returns the number of live slots in a set, which is nil if it has all, and not in except, whose present
+// state the peer is not known to hold.
 func (t *AckTable) CountBehind(in, except bitset.Set) (n int) {
 	s, missing := t.slots, t.None
 	if !t.LacksNothing(t.Through) {
-		missing = t.Missing[t.Through%snapshot.RecentTicks]
+		missing = t.Missing[t.Through%snapshot.RecentTicks] // Through itself is never skipped
 	}
 	changed := s.Recent.After(t.Through)
 	if in == nil {
 		in = s.Alive
 	}
-	for b, slots := range in { // a set without the newest slots may be shorter
+	for b, slots := range in {
 		if slots &= s.Alive[b] &^ except[b]; slots == 0 {
 			continue
 		}

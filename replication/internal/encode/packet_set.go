@@ -69,12 +69,12 @@ type SharedPacket struct {
 type sharedBlock struct {
 	packet     int32
 	first, end int32 // its entries
-	from       int32 // where they begin in the contents of their packet
+	begin      int32 // where they begin in the contents of their packet
 }
 
 // A sharedEntry is where an entry ends in the contents of its packet, and the work of its block up to and including it,
-// see config/work.go. It begins where the entry before ends. A peer looks at a few entries in many blocks, so they are
-// small.
+// see config/work.go. The entry begins where the one before ends, or its block begins. A peer looks at a few entries in
+// many blocks, so they are small.
 type sharedEntry struct{ end, work int32 }
 
 // maxSharedBytes bounds the bodies of a set's packets, about.
@@ -87,7 +87,7 @@ const leastOfPart = 4
 type BlockEntries struct {
 	held    uint64 // slots that have an entry
 	entries []sharedEntry
-	begin   sharedEntry // in place of one before the first
+	begin   sharedEntry // stands for the entry before the first
 	from    *SharedPacket
 	copies  *int
 }
@@ -96,13 +96,13 @@ type BlockEntries struct {
 func (set *PacketSet) In(b int) BlockEntries {
 	x := &set.blocks[set.places[b]]
 	return BlockEntries{
-		held: set.Slots[b], entries: set.entries[x.first:x.end], begin: sharedEntry{end: x.from},
+		held: set.Slots[b], entries: set.entries[x.first:x.end], begin: sharedEntry{end: x.begin},
 		from: &set.packets[x.packet], copies: &set.copies,
 	}
 }
 
-// of returns the entry of a slot, given as its bit, and the one before.
-func (x *BlockEntries) of(bit uint64) (before, e *sharedEntry) {
+// entry returns the entry of a slot, given as its bit, after the one before it.
+func (x *BlockEntries) entry(bit uint64) (before, e *sharedEntry) {
 	i := bits.OnesCount64(x.held & (bit - 1))
 	if i == 0 {
 		return &x.begin, &x.entries[0]
@@ -117,7 +117,7 @@ func (x *BlockEntries) Size(slots uint64) (n, work int) {
 		return int(last.end - x.begin.end), int(last.work)
 	}
 	for ; slots != 0; slots &= slots - 1 {
-		before, e := x.of(slots & -slots)
+		before, e := x.entry(slots & -slots)
 		n, work = n+int(e.end-before.end), work+int(e.work-before.work)
 	}
 	return n, work
@@ -132,7 +132,7 @@ func (x *BlockEntries) Append(w *bitbuf.Writer, slots uint64) {
 		return
 	}
 	for ; slots != 0; slots &= slots - 1 {
-		before, e := x.of(slots & -slots)
+		before, e := x.entry(slots & -slots)
 		w.WriteSpan(body, contents+int(before.end), int(e.end-before.end))
 	}
 }
@@ -233,7 +233,7 @@ func (set *PacketSet) Want(b int, slots uint64) {
 // sizeOf returns about how many bits a block takes in a packet. The slot lists take half a bit for each slot.
 func (set *PacketSet) sizeOf(b int) int32 {
 	x := &set.blocks[set.places[b]]
-	return set.entries[x.end-1].end - x.from + (x.end-x.first)/2
+	return set.entries[x.end-1].end - x.begin + (x.end-x.first)/2
 }
 
 // enter moves on to the part of a block.

@@ -28,7 +28,7 @@ func TestEntriesOfSlotsAreCopied(t *testing.T) {
 		contents := w.Len()
 		for b := range set.Slots {
 			set.places[b] = int32(b)
-			block, sum := sharedBlock{first: int32(len(set.entries)), from: int32(w.Len() - contents)}, 0
+			block, sum := sharedBlock{first: int32(len(set.entries)), begin: int32(w.Len() - contents)}, 0
 			set.Slots[b] = rng.Uint64()&rng.Uint64() | 1<<rng.IntN(64)
 			for i := range 64 {
 				if set.Slots[b]>>i&1 == 0 {

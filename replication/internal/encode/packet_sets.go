@@ -244,7 +244,7 @@ func (c *PacketSets) tryBlock(set *PacketSet, b int, changed uint64) bool {
 // don't fit.
 func (c *PacketSets) appendBlock(set *PacketSet, b int, changed uint64) bool {
 	mark, lists, w := set.w.Mark(), set.lists.Mark(), set.w
-	k := sharedBlock{packet: int32(len(set.packets) - 1), first: int32(len(set.entries)), from: int32(w.Len())}
+	k := sharedBlock{packet: int32(len(set.packets) - 1), first: int32(len(set.entries)), begin: int32(w.Len())}
 	works, work := c.columns.Works(changed), 0
 	for d := changed; d != 0; d &= d - 1 {
 		i := bits.TrailingZeros64(d)

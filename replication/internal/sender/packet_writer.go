@@ -96,14 +96,14 @@ func (k *packetWriter) fits(bits int) bool {
 	return k.cache.Slots.Fits(k.w.Remaining() - wire.MaxFrontBits - bits)
 }
 
-// namesBits exceeds the bits of the names of an update's baselines, and those before the rows of a full state with the
-// component set of the one before.
-const namesBits = 100
+// headBits exceeds the bits in an entry's contents before its rows: the names of the baselines, or the generation and a
+// component set that is that of the full state before.
+const headBits = 100
 
 // fitsNext reports whether the open packet is sure to have room for n entries, the last of which is of the given
 // slot, with so many bits of rows.
 func (k *packetWriter) fitsNext(slot, n, bits int) bool {
-	return k.cache.Slots.FitsNext(slot, n, k.w.Remaining()-wire.MaxFrontBits-bits-namesBits)
+	return k.cache.Slots.FitsNext(slot, n, k.w.Remaining()-wire.MaxFrontBits-bits-headBits)
 }
 
 // put appends an entry to the open packet, or to a new one if it does not fit. It returns errFull
@@ -111,6 +111,7 @@ func (k *packetWriter) fitsNext(slot, n, bits int) bool {
 func (k *packetWriter) put(slot int, r *encode.CachedEntry) error {
 	r.Copies++
 	bits := k.cache.Bytes(r)
+	// With another component set, a full state may take more than headBits before its rows.
 	if k.isOpen && (r.Kind != wire.EntryFull || k.snap.Slots.Info[slot].Set == k.Set) &&
 		k.fitsNext(slot, 1, int(r.Bits)) && k.bears(int(r.Work), int(r.Bits)) {
 		k.write(slot, r, bits)

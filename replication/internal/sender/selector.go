@@ -16,7 +16,8 @@ type selector struct {
 	Known   bitset.Set                    // slots whose entity the peer has acknowledged something of
 	Urgency Urgency                       // of dirty slots
 
-	anyGone, anyNew bool // there may be dirty slots to be despawned, and dirty ones that are not in Known
+	// press finds them for choose: there may be dirty slots to be despawned, and dirty ones that are not in Known.
+	anyGone, anyNew bool
 }
 
 const (

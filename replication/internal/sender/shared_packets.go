@@ -95,7 +95,7 @@ func (p *stateSender) insert(slot, room int) int {
 		return 0
 	}
 	r, _ := p.bestEntry(slot, c)
-	size := int(r.Bits) + namesBits
+	size := int(r.Bits) + headBits
 	if r.Kind == wire.EntryFull || size > room || !p.packet.bears(int(r.Work), 0) {
 		return 0
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/stretchr/testify/require"
 )
 
@@ -57,15 +58,22 @@ func requirePeriods(t *testing.T, s *SlotTable, changed []bitset.Set, n delta.Ti
 	}
 }
 
-// requireLive compares liveIn with what changed in each tick up to a last one and was alive at its end.
+// requireLive compares liveIn and AppendLive with what changed in each tick up to a last one and was alive at its end.
 func requireLive(t *testing.T, s *SlotTable, changed []bitset.Set, alive bitset.Set, last delta.Tick) {
 	for n := range min(MaxPeriod, len(changed)) {
+		var all []wire.SlotBlock
 		for b, word := range within(changed, n+1, s.Len()) {
 			live := uint64(0)
 			if b < len(alive) {
 				live = alive[b]
 			}
 			require.Equal(t, word&live, s.liveIn(delta.Tick(n+1), last, b))
+			if word&live != 0 {
+				all = append(all, wire.SlotBlock{Block: uint32(b), Mask: word & live})
+			}
+		}
+		if s.Recent.Now-(last-delta.Tick(n+1)) < RecentTicks {
+			require.Equal(t, all, s.AppendLive(nil, delta.Tick(n+1), last))
 		}
 	}
 }

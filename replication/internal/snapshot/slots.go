@@ -207,10 +207,10 @@ func (t *SlotTable) ChangedIn(at, now delta.Tick, b int) uint64 {
 	return t.ChangedAfter(at-1, b, t.Alive[b])
 }
 
-// AppendLive appends the slots that liveIn returns, of all blocks. The first of the n ticks must be among the last
-// RecentTicks.
+// AppendLive appends the slots that liveIn returns, of all blocks. Tick at-n must be one of the last RecentTicks that
+// have ended.
 func (t *SlotTable) AppendLive(to []wire.SlotBlock, n, at delta.Tick) []wire.SlotBlock {
-	for w, blocks := range t.Recent.Blocks[(at-n)%RecentTicks] { // those that changed since
+	for w, blocks := range t.Recent.Blocks[(at-n)%RecentTicks] { // with changes after tick at-n
 		for b := range bitset.Slots(w, blocks) {
 			if mask := t.liveIn(n, at, b); mask != 0 {
 				to = append(to, wire.SlotBlock{Block: uint32(b), Mask: mask})
