@@ -75,7 +75,7 @@ func (t *AckTable) Recent(at delta.Tick) bool { return t.Through-at < snapshot.R
 // Lacks returns the slots of a block that the peer is not known to hold as of a recent tick.
 func (t *AckTable) Lacks(at delta.Tick, b int) uint64 {
 	switch {
-	case t.LacksNothing(at):
+	case t.lacksNothing(at):
 		return t.None[b]
 	case t.skipped>>(at%snapshot.RecentTicks)&1 != 0:
 		return ^uint64(0)
@@ -83,8 +83,8 @@ func (t *AckTable) Lacks(at delta.Tick, b int) uint64 {
 	return t.None[b] | t.Missing[at%snapshot.RecentTicks][b]
 }
 
-// LacksNothing reports whether nothing is missing as of a recent tick but the slots in None.
-func (t *AckTable) LacksNothing(at delta.Tick) bool { return t.some>>(at%snapshot.RecentTicks)&1 == 0 }
+// lacksNothing reports whether nothing is missing as of a recent tick but the slots in None.
+func (t *AckTable) lacksNothing(at delta.Tick) bool { return t.some>>(at%snapshot.RecentTicks)&1 == 0 }
 
 // Behind returns the slots of a block of which the peer is not known to hold the latest state, as
 // of the last tick that has ended.
@@ -97,7 +97,7 @@ func (t *AckTable) Behind(b int) uint64 {
 // state the peer is not known to hold.
 func (t *AckTable) CountBehind(in, except bitset.Set) (n int) {
 	s, missing := t.slots, t.None
-	if !t.LacksNothing(t.Through) {
+	if !t.lacksNothing(t.Through) {
 		missing = t.Missing[t.Through%snapshot.RecentTicks] // Through itself is never skipped
 	}
 	changed := s.Recent.After(t.Through)
@@ -139,7 +139,7 @@ func (t *AckTable) begin(b int, mask uint64) {
 // fillMissing makes Missing valid for all recent ticks.
 func (t *AckTable) fillMissing() {
 	for i := range delta.Tick(snapshot.RecentTicks) {
-		if t.LacksNothing(i) {
+		if t.lacksNothing(i) {
 			copy(t.Missing[i], t.None)
 		}
 	}
@@ -152,7 +152,7 @@ func (t *AckTable) fillMissing() {
 func (t *AckTable) pass(to, now delta.Tick) {
 	before := t.Through
 	row, was := t.Missing[to%snapshot.RecentTicks], t.Missing[before%snapshot.RecentTicks]
-	lacking, first := !t.LacksNothing(before), before+1
+	lacking, first := !t.lacksNothing(before), before+1
 	logged := now-first < snapshot.RecentTicks
 	last := t.slots.Log[to%snapshot.RecentTicks]
 	for b, none := range t.None {
@@ -229,7 +229,7 @@ func (t *AckTable) arrive(b int, mask uint64) uint64 {
 // settle ends the tick Through. Slots that became missing in it are held as of the tick before.
 func (t *AckTable) settle(before delta.Tick) {
 	row, was := t.Missing[t.Through%snapshot.RecentTicks], t.Missing[before%snapshot.RecentTicks]
-	lacking, some := !t.LacksNothing(before), uint64(0)
+	lacking, some := !t.lacksNothing(before), uint64(0)
 	for b, none := range t.None {
 		held := t.slots.Alive[b] &^ none
 		word := row[b] & held
@@ -321,8 +321,11 @@ func (t *AckTable) forget(b int, mask uint64, now delta.Tick) {
 	t.hold(b, mask, now)
 }
 
-// holdsAll reports whether the peer holds a state of every live slot.
-func (t *AckTable) holdsAll() bool {
+// HoldsAll reports whether the peer holds every live slot as of a recent tick.
+func (t *AckTable) HoldsAll(at delta.Tick) bool { return t.lacksNothing(at) && t.knowsAll() }
+
+// knowsAll reports whether the peer holds a state of every live slot.
+func (t *AckTable) knowsAll() bool {
 	for w, unknown := range t.Unknown {
 		for b := range bitset.Slots(w, unknown) {
 			if t.None[b]&t.slots.Alive[b] != 0 {

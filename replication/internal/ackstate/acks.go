@@ -158,7 +158,7 @@ func (p *Tracker) silentUntil(last delta.Tick) (to delta.Tick, end uint32) {
 func (p *Tracker) pass(at delta.Tick, end uint32) {
 	t, before := &p.Acks, p.Acks.Through
 	p.noteArrived(before, at, end)
-	if t.LacksNothing(before) && p.sentAll(at) && p.allArrived(end) {
+	if t.lacksNothing(before) && p.sentAll(at) && p.allArrived(end) {
 		t.skip(at)
 		p.Followed = end
 		return

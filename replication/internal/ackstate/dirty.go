@@ -199,7 +199,7 @@ func (p *Tracker) anyOlder() bool {
 // to.
 func (p *Tracker) HoldsAll() bool {
 	t := &p.Acks
-	return len(p.Log.gaps) == 0 && t.LacksNothing(p.Likely.Base) && t.LacksNothing(p.Likely.Second) && t.holdsAll()
+	return len(p.Log.gaps) == 0 && t.lacksNothing(p.Likely.Base) && t.HoldsAll(p.Likely.Second)
 }
 
 // AnyDirty reports whether anything is dirty.

@@ -87,7 +87,7 @@ func (c *Coder) Gather(s *snapshot.Snapshot, slot int, name Name, entry *Entry) 
 		entry.Work += schema.RowWork(layout, changed)
 		c.Rows = append(c.Rows, r)
 	}
-	if entry.Far = farParts*far > info.Width; entry.Far {
+	if entry.Far = farParts*far > int(s.Slots.Widths[slot]); entry.Far {
 		entry.Work = s.Schema.FullWork(&info.Set) // the entry may become a full state
 	}
 	return true

@@ -212,15 +212,15 @@ func (c *Cache) Bytes(r *CachedEntry) []byte { return c.buf[r.first : r.first+(r
 // FullIsSmaller reports whether the full state of a slot takes fewer bits than an update of so
 // many: after a teleport, an update is larger than the state itself.
 func FullIsSmaller(s *snapshot.Snapshot, slot, update int) bool {
-	info := &s.Slots.Info[slot]
-	if update <= info.Width {
+	info, width := &s.Slots.Info[slot], int(s.Slots.Widths[slot])
+	if update <= width {
 		return false
 	}
 	var head [maxSetBytes]byte
 	w := bitbuf.NewWriter(head[:])
 	w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
 	delta.WriteSet(&w, &info.Set, &delta.Set{})
-	return update > info.Width+w.Len()
+	return update > width+w.Len()
 }
 
 // MaxCacheBytes is the default limit of a cache.

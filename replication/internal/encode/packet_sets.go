@@ -173,7 +173,7 @@ func (c *PacketSets) gatherColumns(b int, changed uint64, oldest delta.Tick) {
 	var components delta.Set
 	for slot := range bitset.Slots(b, changed) {
 		info := &s.Slots.Info[slot]
-		c.narrowest = min(c.narrowest, info.Width)
+		c.narrowest = min(c.narrowest, int(s.Slots.Widths[slot]))
 		if info.SetChanged.After(oldest) {
 			c.setChanged |= 1 << (slot & 63)
 		}

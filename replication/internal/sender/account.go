@@ -42,7 +42,7 @@ func (p *Sender) waiting() (dirty, inFlight int) {
 			dirty += bits.OnesCount64(p.sight.View.Sees(b, s.Alive[b]) & p.acked.DirtyIn(b))
 		}
 	}
-	if p.sight.View.InView == nil && acks.LacksNothing(acks.Through) {
+	if p.sight.View.InView == nil && acks.HoldsAll(acks.Through) {
 		return dirty, p.states.worker.ChangedSince(acks.Through) - dirty
 	}
 	return dirty, acks.CountBehind(p.sight.View.InView, p.acked.Dirty)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
-	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ratecontrol"
 )
@@ -40,11 +39,6 @@ const (
 	packetRate         = 15  // packets per second of a budget that is too small for larger ones
 	adaptivePacketRate = 30  // the same of a budget that adapts: many packets reveal more about the path
 	minPacket          = 100 // bytes that a packet is worth sending for
-
-	leastSample = 8 // slots; smaller samples of a block are not used
-	// sampled has a quarter of the slots of a block. However it is rotated, it has about as much of each kind as the
-	// block, where entities of several kinds spawned by turns or one kind after the other. It was found by a search.
-	sampled = 0x444245091088880a
 
 	ampleTicks = 16 // in which a budget must have sufficed to count as ample
 )
@@ -166,6 +160,7 @@ func (b *budget) lose() {
 
 // need estimates the cost of entries and returns the bits of everything dirty.
 func (b *budget) need() int {
+	s := &b.snap.Slots
 	cheap, dear, width := 0, 0, 0
 	for w, blocks := range b.acked.Acks.DirtyBlocks {
 		for ; blocks != 0; blocks &= blocks - 1 {
@@ -173,7 +168,7 @@ func (b *budget) need() int {
 			dirty := b.acked.Dirty[block]
 			costly := b.acked.Costly(block, dirty)
 			cheap += bits.OnesCount64(dirty &^ costly)
-			dear, width = dear+bits.OnesCount64(costly), width+b.width(block, costly)
+			dear, width = dear+bits.OnesCount64(costly), width+s.EstimateWidths(block, costly, b.snap.Tick)
 		}
 	}
 	b.cost.cheap = max(b.typical/typicalUnit, 1)
@@ -181,19 +176,6 @@ func (b *budget) need() int {
 		b.cost.dear = width/dear + fullBits
 	}
 	return cheap*b.cost.cheap + dear*b.cost.dear
-}
-
-// width estimates the bits of the full states of slots of a block: a sample of a quarter stands for all of them, if it
-// has enough. Slots that the peer may not see have no part in it, or the choice would show that they are there.
-func (b *budget) width(block int, of uint64) (sum int) {
-	sample := of & bits.RotateLeft64(sampled, int(b.snap.Tick)+block)
-	if bits.OnesCount64(sample) < leastSample {
-		sample = of
-	}
-	for slot := range bitset.Slots(block, sample) {
-		sum += b.snap.Slots.Info[slot].Width
-	}
-	return sum * bits.OnesCount64(of) / max(bits.OnesCount64(sample), 1)
 }
 
 // learn ends a tick: it updates the cost of an update from what was sent, and counts for how long

@@ -282,8 +282,9 @@ func (s *Snapshot) changeResources(set delta.Set) {
 			t.Weight = max(t.Weight, m.values.Priority)
 		}
 	}
-	s.RawBits += t.width - info.Width
-	info.Set, info.Width, info.SetChanged = set, t.width, s.Tick
+	s.RawBits += t.width - int(s.Slots.Widths[archeutil.ResourceSlot])
+	info.Set, info.SetChanged = set, s.Tick
+	s.Slots.Widths[archeutil.ResourceSlot] = int32(t.width)
 	s.Slots.Touch(archeutil.ResourceSlot, s.Tick)
 }
 

@@ -96,7 +96,8 @@ func (s *Snapshot) identify(e ecs.Entity, m *marker, t *Table) int {
 			s.names.Add(e, wire.NetID{Slot: uint32(slot), Generation: s.Slots.Info[slot].Generation}, s.Tick)
 		}
 		info := &s.Slots.Info[slot]
-		info.Set, info.Table, info.Width = t.Set, t, t.own
+		info.Set, info.Table = t.Set, t
+		s.Slots.Widths[slot] = int32(t.own)
 		s.Spawns++
 		s.RawBits += t.own
 		return slot
@@ -115,8 +116,9 @@ func (s *Snapshot) changeComponents(slot int, t *Table) {
 				h.Remove(slot, s.Tick)
 			}
 		}
-		s.RawBits += t.own - info.Width
-		info.Set, info.Width, info.SetChanged = t.Set, t.own, s.Tick
+		s.RawBits += t.own - int(s.Slots.Widths[slot])
+		info.Set, info.SetChanged = t.Set, s.Tick
+		s.Slots.Widths[slot] = int32(t.own)
 		s.Slots.Touch(slot, s.Tick)
 		s.Slots.SetChanged.Add(slot)
 	}
@@ -137,7 +139,7 @@ func (s *Snapshot) removeGone() {
 		s.Despawns++
 		s.Gone = append(s.Gone, goneSlot{int(slot), s.Slots.Info[slot].Entity})
 		s.removeSubEntities(int(slot))
-		s.RawBits -= s.Slots.Info[slot].Width
+		s.RawBits -= int(s.Slots.Widths[slot])
 		s.Slots.Remove(int(slot), s.Tick)
 	}
 	c.left = c.left[:0]
@@ -175,7 +177,8 @@ func (s *Snapshot) addSubEntity(condition, of int, as *Table) int {
 		h.Begin(slot)
 	}
 	info := &t.Info[slot]
-	info.Of, info.Set, info.Table, info.Width = uint32(of), as.Set, as, as.own
+	info.Of, info.Set, info.Table = uint32(of), as.Set, as
+	t.Widths[slot] = int32(as.own)
 	t.SubEntityCount++
 	s.RawBits += as.own
 	list := &t.subEntityOf[condition]
@@ -197,7 +200,7 @@ func (s *Snapshot) removeSubEntities(of int) {
 	for k := range s.Schema.Conditions {
 		if sub, ok := s.Slots.SubEntity(k, of); ok {
 			s.Slots.subEntityOf[k][of] = 0
-			s.RawBits -= s.Slots.Info[sub].Width
+			s.RawBits -= int(s.Slots.Widths[sub])
 			s.Slots.Remove(sub, s.Tick)
 			s.Slots.SubEntityCount--
 		}
