@@ -29,6 +29,15 @@ func (a *chaosGame) check(i int, e *chaosEnd) {
 func (a *chaosGame) invariants() {
 	if a.now%8 == 0 {
 		a.checkStats()
+		raw := a.server.snap.RawBits
+		for slot, width := range a.server.snap.Slots.Widths {
+			if raw -= int(width); width != 0 && !a.server.snap.Slots.Alive.Has(slot) {
+				a.fail("empty slot %d has a width of %d bits", slot, width)
+			}
+		}
+		if raw != 0 {
+			a.fail("the widths of all slots are %d bits less than counted", raw)
+		}
 	}
 	for i, e := range a.ends {
 		p := e.peer

@@ -211,26 +211,3 @@ func TestPacketsAreResolvedInIdleTicks(t *testing.T) {
 		require.Equal(t, !comes, x.peer.Stats().Lost > 0)
 	}
 }
-
-// TestInFlightNeverFalls: what was sent and what waits add up while first states are on their way, be they lost or large.
-func TestInFlightNeverFalls(t *testing.T) {
-	x := connectedWire(t, testSchema(), WithMTU(400))
-	for range 3 {
-		fillBulk(x, x.spawn(ecs.ComponentID[tBulk](x.world)), 1)
-		x.spawn(ecs.ComponentID[tPosition](x.world))
-	}
-	last := x.peer.Stats()
-	for tick := range 60 {
-		packets := x.replicate()
-		if tick%3 > 0 {
-			x.deliver(packets...)
-		}
-		x.answer(x.apply()...)
-		now := x.peer.Stats()
-		require.GreaterOrEqual(t, int64(now.InFlight), int64(last.InFlight), "tick %d", tick)
-		require.EqualValues(t, 6, now.UpToDate+now.OverBudget+now.InFlight+now.Updates+now.FullStates+now.KeyframeFallbacks-
-			(last.UpToDate+last.OverBudget+last.InFlight+last.Updates+last.FullStates+last.KeyframeFallbacks), "tick %d", tick)
-		last = now
-	}
-	x.requireEqual()
-}

@@ -282,9 +282,8 @@ func (s *Snapshot) changeResources(set delta.Set) {
 			t.Weight = max(t.Weight, m.values.Priority)
 		}
 	}
-	s.RawBits += t.width - int(s.Slots.Widths[archeutil.ResourceSlot])
+	s.setWidth(archeutil.ResourceSlot, t.width)
 	info.Set, info.SetChanged = set, s.Tick
-	s.Slots.Widths[archeutil.ResourceSlot] = int32(t.width)
 	s.Slots.Touch(archeutil.ResourceSlot, s.Tick)
 }
 

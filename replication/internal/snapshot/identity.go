@@ -97,13 +97,18 @@ func (s *Snapshot) identify(e ecs.Entity, m *marker, t *Table) int {
 		}
 		info := &s.Slots.Info[slot]
 		info.Set, info.Table = t.Set, t
-		s.Slots.Widths[slot] = int32(t.own)
+		s.setWidth(slot, t.own)
 		s.Spawns++
-		s.RawBits += t.own
 		return slot
 	}
 	s.changeComponents(slot, t)
 	return slot
+}
+
+// setWidth sets the bits of all codes of a slot at fixed width.
+func (s *Snapshot) setWidth(slot, bits int) {
+	s.RawBits += bits - int(s.Slots.Widths[slot])
+	s.Slots.Widths[slot] = int32(bits)
 }
 
 // changeComponents gives the entity or sub-entity in a slot the components of a table.
@@ -116,9 +121,8 @@ func (s *Snapshot) changeComponents(slot int, t *Table) {
 				h.Remove(slot, s.Tick)
 			}
 		}
-		s.RawBits += t.own - int(s.Slots.Widths[slot])
+		s.setWidth(slot, t.own)
 		info.Set, info.SetChanged = t.Set, s.Tick
-		s.Slots.Widths[slot] = int32(t.own)
 		s.Slots.Touch(slot, s.Tick)
 		s.Slots.SetChanged.Add(slot)
 	}
@@ -139,7 +143,7 @@ func (s *Snapshot) removeGone() {
 		s.Despawns++
 		s.Gone = append(s.Gone, goneSlot{int(slot), s.Slots.Info[slot].Entity})
 		s.removeSubEntities(int(slot))
-		s.RawBits -= int(s.Slots.Widths[slot])
+		s.setWidth(int(slot), 0)
 		s.Slots.Remove(int(slot), s.Tick)
 	}
 	c.left = c.left[:0]
@@ -178,9 +182,8 @@ func (s *Snapshot) addSubEntity(condition, of int, as *Table) int {
 	}
 	info := &t.Info[slot]
 	info.Of, info.Set, info.Table = uint32(of), as.Set, as
-	t.Widths[slot] = int32(as.own)
+	s.setWidth(slot, as.own)
 	t.SubEntityCount++
-	s.RawBits += as.own
 	list := &t.subEntityOf[condition]
 	if more := of + 1 - len(*list); more > 0 {
 		*list = append(*list, make([]uint32, more)...)
@@ -200,7 +203,7 @@ func (s *Snapshot) removeSubEntities(of int) {
 	for k := range s.Schema.Conditions {
 		if sub, ok := s.Slots.SubEntity(k, of); ok {
 			s.Slots.subEntityOf[k][of] = 0
-			s.RawBits -= int(s.Slots.Widths[sub])
+			s.setWidth(sub, 0)
 			s.Slots.Remove(sub, s.Tick)
 			s.Slots.SubEntityCount--
 		}

@@ -104,7 +104,6 @@ func (t *SlotTable) Remove(slot int, now delta.Tick) {
 	t.Churned.Add(slot)
 	i := &t.Info[slot]
 	i.Entity, i.Set, i.Born = ecs.Entity{}, delta.Set{}, now
-	t.Widths[slot] = 0
 	t.Live--
 }
 
