@@ -12,6 +12,7 @@ import (
 // TestManyRoundTripsShareBaseTicks: with many peers of many round trips the server uses every other tick as a base
 // tick, so it encodes about half as much; with few round trips, or few peers, it does as if every tick was asked for.
 func TestManyRoundTripsShareBaseTicks(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	seed := seedOf(t)
 	play := func(peers, trips int, opts ...ServerOption) (encoded float64, bytes uint64) {

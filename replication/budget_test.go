@@ -19,6 +19,7 @@ import (
 // TestNoEntityWaitsLongerThanAFullPass changes every entity in every tick under a budget of one
 // packet per tick: no entity waits much longer than it takes to send all of them.
 func TestNoEntityWaitsLongerThanAFullPass(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	sizes := []int{10000, 1500}
 	if testing.Short() {
@@ -64,6 +65,7 @@ func TestNoEntityWaitsLongerThanAFullPass(t *testing.T) {
 // TestSpawnsAndDespawnsGetThroughASmallBudget: spawns, despawns and component-set changes arrive in
 // time, though the budget is far too small for all moving entities and those have more weight.
 func TestSpawnsAndDespawnsGetThroughASmallBudget(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	const rate, within = 8000, 40
 	n := 10_000
@@ -181,6 +183,7 @@ func TestDespawnsGetThroughASmallBudget(t *testing.T) {
 // TestBudgetIsNeverExceeded: in no span of time are more bytes sent than the rate and the depth of
 // the bucket allow.
 func TestBudgetIsNeverExceeded(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	ticks := 400
 	if testing.Short() {
@@ -298,6 +301,7 @@ func TestRemovingTheBudgetResetsUrgency(t *testing.T) {
 // its last turn, but in no tick more than an eighth of a second's bytes, or an interval's bytes if
 // that is longer, plus two packets.
 func TestSendIntervalsDoNotChangeTheBudget(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	const rate, tickRate, ticks = 20_000, 60, 600
 	for _, interval := range []int{1, 7, 20, 60} {

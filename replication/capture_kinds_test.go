@@ -68,6 +68,7 @@ type (
 // TestEveryKindIsCapturedAsItIs: in a random world with columns of every kind, the capture finds
 // the same values as reading every entity.
 func TestEveryKindIsCapturedAsItIs(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	seed := seedOf(t)
 	for i := range uint64(ticksOf(3, 2)) {

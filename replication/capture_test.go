@@ -78,6 +78,7 @@ type (
 // Entities are spawned, removed and moved between rows, tables and targets; they pause, get markers
 // copied to them, and the world is reset. The capture finds the same changes as reading everything.
 func TestCaptureMissesNothing(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
 	for range ticksOf(4, 2) {

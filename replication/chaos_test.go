@@ -81,6 +81,7 @@ var chaosSeeds = []uint64{333, 55, 136, 142, 203, 444, 574, 575, 623, 640, 696, 
 
 // TestChaos: clients show only states that existed, miss nothing, and converge.
 func TestChaos(t *testing.T) {
+	t.Parallel()
 	run := func(c chaosConfig) {
 		msg, _ := runChaos(t, c)
 		require.Empty(t, msg, "%+v", c)
@@ -124,6 +125,7 @@ func requireSameChaosPackets(t *testing.T, c, d chaosConfig) {
 
 // TestChaosWithWorkersSendsTheSamePackets: the number of workers does not change any packet.
 func TestChaosWithWorkersSendsTheSamePackets(t *testing.T) {
+	t.Parallel()
 	seed := seedOf(t)
 	for i := range uint64(roundsOf(4, 3, 2)) {
 		c := randomChaosConfig(seed + i)

@@ -75,6 +75,7 @@ func TestForgottenModelsOfManyPackets(t *testing.T) {
 
 // TestCompactSessionsWrap: sessions whose sequences and ticks wrap, at every width, miss nothing.
 func TestCompactSessionsWrap(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	for _, c := range []struct {
 		sequence uint16

@@ -65,6 +65,7 @@ func TestWelcomeOfAnUnwantedCoding(t *testing.T) {
 // TestBothCodingsShowTheSame: over perfect links all replicas are equal in every tick, whatever
 // their coding.
 func TestBothCodingsShowTheSame(t *testing.T) {
+	t.Parallel()
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed)) // nothing is sent in parts, which take longer
@@ -94,6 +95,7 @@ func TestBothCodingsShowTheSame(t *testing.T) {
 // TestReferencedModelsExist: whatever is lost, duplicated or late, the server references only
 // models that the client still has.
 func TestReferencedModelsExist(t *testing.T) {
+	t.Parallel()
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed), withCoding(Compact), WithMTU(150))
@@ -188,6 +190,7 @@ func TestModelMemory(t *testing.T) {
 // TestCompactPacketsAreWithinTheirSize: packets of any size limit are filled up to it, and contain
 // nothing that does not fit.
 func TestCompactPacketsAreWithinTheirSize(t *testing.T) {
+	t.Parallel()
 	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range ticksOf(40, 12) {

@@ -16,6 +16,7 @@ import (
 // times, entities that the peer does not own get other owners, and components come and go, as long
 // as these take at most one block of slots.
 func TestConditionsLeaveNoTrace(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	seed := seedOf(t)
 	for _, set := range []struct {

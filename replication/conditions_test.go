@@ -91,6 +91,7 @@ func TestKeepRetainsConditionalComponents(t *testing.T) {
 // reconnect. What they show always existed and was visible to them; at the end it is exactly what
 // they may see.
 func TestConditionsConvergeOverHostileLinks(t *testing.T) {
+	t.Parallel()
 	ticks := roundsOf(2000, 450, 260)
 	seed := seedOf(t)
 	g := newConditionPlay(seed, 30, WithWorkers(1+int(seed%3)))
@@ -233,6 +234,7 @@ func TestConditionsWithWorkers(t *testing.T) {
 // and carry components that it already has. The world is wrong then, but nothing panics, and
 // nothing of it remains at the end.
 func TestDamagedSubEntitiesDoNoHarm(t *testing.T) {
+	t.Parallel()
 	ticks := 3000
 	if testing.Short() {
 		ticks = 600

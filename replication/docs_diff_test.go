@@ -17,6 +17,7 @@ import (
 // TestGuideInterpolatesItsFirstProgram: the changes that docs/interpolation.md shows fit the program of
 // docs/getting-started.md, the result compiles, and it is at most 15 lines of new text.
 func TestGuideInterpolatesItsFirstProgram(t *testing.T) {
+	t.Parallel()
 	program := onlyBlock(t, "getting-started.md", func(b docBlock) bool { return strings.HasPrefix(b.text, "package ") })
 	changes := onlyBlock(t, "interpolation.md", func(b docBlock) bool { return b.language == "diff" })
 	written := 0

@@ -207,6 +207,7 @@ func declaresAgain(file *ast.File, declaration string) bool {
 
 // The quick start is the README's first Go block; the block after it shows its output.
 func TestQuickStartPrintsTheOutputInTheReadme(t *testing.T) {
+	t.Parallel()
 	blocks, _ := docBlocks(t, filepath.Join(docsRoot, "README.md"))
 	i := slices.IndexFunc(blocks, func(b docBlock) bool { return b.language == "go" })
 	require.GreaterOrEqual(t, i, 0)

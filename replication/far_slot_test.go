@@ -11,6 +11,7 @@ import (
 // TestAFarSlotDoesNotCutAPacketOff: among changes of near slots, one far away makes the gaps before it dearer. No
 // packet may become larger by that than it has room.
 func TestAFarSlotDoesNotCutAPacketOff(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	for _, mode := range []string{"budget", "ack", "lossy"} {
 		t.Run(mode, func(t *testing.T) { playFarSlot(t, mode) })

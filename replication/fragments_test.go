@@ -330,6 +330,7 @@ func (r *letterRig) tick(messages int) {
 
 // TestLargeMessagesExactlyOnceInOrder over bad networks, with packets of all sizes.
 func TestLargeMessagesExactlyOnceInOrder(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	count := uint32(ticksOf(3000, 600))
 	bad := netsim.Config{Latency: 3, Jitter: 1, Loss: 0.25, Duplicate: 0.25, Reorder: 0.3, ReorderBy: 8}

@@ -3,6 +3,7 @@ package replication_test
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/timetest"
 	"github.com/stretchr/testify/require"
 )
@@ -12,6 +13,8 @@ import (
 // end, and on paths that change. The delay does not jump: an input that is left out is one that the server
 // repeats, in the middle of a movement.
 func TestTimeAtAllFrameRates(t *testing.T) {
+	t.Parallel()
+	replicationtest.OneGoroutine(t)
 	worst := timetest.Play(t, timetest.Seed)
 	t.Logf("clock off by %.2f ticks after 2 s", worst.ClockErrorTicks)
 	t.Logf("input delay settled after %.2f s", worst.DelaySettledSeconds)

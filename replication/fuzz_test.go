@@ -358,6 +358,7 @@ func playScript(t *testing.T, script []byte, coding Coding) {
 
 // TestRandomScripts plays random scripts, as fuzzing does.
 func TestRandomScripts(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	scripts := 60
 	if testing.Short() {

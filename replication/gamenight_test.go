@@ -113,6 +113,7 @@ func (n *night) notVisible() (hidden uint64) {
 // TestGameNightMatchesItsDescription: clients see the described share of the world, at the
 // described latency and loss.
 func TestGameNightMatchesItsDescription(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	n := newNight(t, seedOf(t))
 	for range 120 {

@@ -15,6 +15,7 @@ import (
 // TestGridAgainstBruteForce compares what many peers see through grids of one to three axes with a
 // check of every entity.
 func TestGridAgainstBruteForce(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	fields := []string{"tPosition.X", "tPosition.Y", "tPosition.Z"}
 	for axes := 1; axes <= 3; axes++ {

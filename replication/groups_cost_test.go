@@ -14,6 +14,7 @@ import (
 // spread as far apart as possible. Acks take 6 ticks. One peer is enough, because its packets do
 // not depend on other peers.
 func TestWhatGroupsCost(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	const entities, warm, measured = 400, 100, 160
 	cost := func(every, size int) float64 {

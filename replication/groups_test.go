@@ -346,6 +346,7 @@ func (f *crewGame) requireUnsplit(t testing.TB) {
 // TestGroupsAreNeverSplit: whatever crews and networks do, a client shows each crew as it was in
 // one tick, completely or not at all, and never goes back.
 func TestGroupsAreNeverSplit(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	f := newCrewGame(seedOf(t), 8, 10)
 	for _, cfg := range hostileLinks() {
@@ -361,6 +362,7 @@ func TestGroupsAreNeverSplit(t *testing.T) {
 // TestGroupsOfManyPackets: small crews among so many other entities that everything never fits into
 // one packet.
 func TestGroupsOfManyPackets(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	f := newCrewGame(seedOf(t), 12, 4, WithMTU(420))
 	f.rarity = 16
@@ -408,6 +410,7 @@ func (f *crewGame) views() {
 // TestGroupsComeIntoViewTogether: the same with ends that see only a part, which changes from time
 // to time.
 func TestGroupsComeIntoViewTogether(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	f := newCrewGame(seedOf(t), 8, 6)
 	for _, cfg := range hostileLinks() {
@@ -425,6 +428,7 @@ func TestGroupsComeIntoViewTogether(t *testing.T) {
 
 // TestGroupsShareBudgets: the same with budgets that are too small, and with send intervals.
 func TestGroupsShareBudgets(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	f := newCrewGame(seedOf(t), 8, 6)
 	for k, cfg := range hostileLinks() {
@@ -460,6 +464,7 @@ func TestGroupsShareBudgets(t *testing.T) {
 
 // TestTheCheckFindsSplitGroups: without groups on the server, the check of the tests above fails.
 func TestTheCheckFindsSplitGroups(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	f := newCrewGame(seedOf(t), 12, 5, WithMTU(300), config.ServerFunc(func(o *config.ServerOptions) { o.NoGroups = true }))
 	for range 100 {
@@ -485,6 +490,7 @@ func TestTheCheckFindsSplitGroups(t *testing.T) {
 
 // TestGroupsWithWorkers: the packets are the same for any number of workers.
 func TestGroupsWithWorkers(t *testing.T) {
+	t.Parallel()
 	seed := seedOf(t)
 	play := func(workers, limit int) (sent [][]byte) {
 		f := newCrewGame(seed, 20, 6, WithMTU(600), WithWorkers(workers))

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
@@ -35,6 +36,8 @@ type (
 // TestGuideStatesTheCostOfAnIdleWorld measures bytes per second of packets, each way, when nothing
 // changes in the world. The guide shows the same table.
 func TestGuideStatesTheCostOfAnIdleWorld(t *testing.T) {
+	t.Parallel()
+	replicationtest.OneGoroutine(t)
 	rates := []int{60, 30, 20}
 	var table strings.Builder
 	table.WriteString("| bytes per second to the client / from it |")

@@ -13,6 +13,7 @@ import (
 // TestHooksReportConditionsAndReferences: components that come and go with owners and conditions
 // are reported like all others, and so are references that are filled in when their target arrives.
 func TestHooksReportConditionsAndReferences(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	ticks := ticksOf(2000, 450)
 	seed := seedOf(t)

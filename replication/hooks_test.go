@@ -311,6 +311,7 @@ func TestHooksOfRelationsAndReferences(t *testing.T) {
 // TestHooksReportEveryChange: whatever the network and the connection do, a copy of the world that
 // is built by hooks alone equals the world after every Apply.
 func TestHooksReportEveryChange(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	ticks := ticksOf(3000, 800)
 	seed := seedOf(t)

@@ -109,6 +109,7 @@ func addToPool(pool [][]byte, packets [][]byte) [][]byte {
 // of damaged or forged packet. A forged packet passes its checksum once in 2^32, so this test would
 // fail once in some thousand random runs.
 func TestBadPacketsChangeNothing(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	packets := 1_000_000
 	if testing.Short() {

@@ -61,6 +61,7 @@ func (r *inputRig) give() {
 }
 
 func TestInputsArriveInTime(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	ticks := ticksOf(60_000, 20_000)
 	for i, c := range []struct {

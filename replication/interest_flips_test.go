@@ -15,6 +15,7 @@ import (
 // TestInterestFlips: a thousand entities enter and leave the view, hundreds in every tick, while
 // they change and despawn and their slots are reused.
 func TestInterestFlips(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	flips := ticksOf(50_000, 10_000)
 	for _, keep := range []bool{false, true} {
@@ -86,6 +87,7 @@ func TestInterestFlips(t *testing.T) {
 // TestLargeEntitiesFlip: entities of several packets enter and leave the view while their parts are
 // in flight.
 func TestLargeEntitiesFlip(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	ticks := ticksOf(400, 300)
 	for _, keep := range []bool{false, true} {

@@ -47,6 +47,7 @@ func (x *secret) play(a *actor) {
 // and in slots whose last entity it saw despawn, and entities that left its view. They move, gain
 // and lose components, have large or small weights, and despawn earlier or later.
 func TestHiddenEntitiesLeaveNoTrace(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	seed := seedOf(t)
 	for kind, name := range []string{"filter", "grid", "set", "visible"} {

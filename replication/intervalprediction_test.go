@@ -53,6 +53,7 @@ func bitsOfUpdates(p *Peer, before *PeerStats) float64 {
 // TestIntervalsPredictFromTicksThatWereSent: steady movement is predicted from two ticks that were
 // sent to the peer, whatever its interval and phase.
 func TestIntervalsPredictFromTicksThatWereSent(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	for interval := 2; interval <= 6; interval++ {
 		x := newWalkers(t, 100, 0.1, WithSeed(uint64(interval)))
@@ -82,6 +83,7 @@ func TestIntervalsPredictFromTicksThatWereSent(t *testing.T) {
 // TestLongRoundTripsPredict: steady movement is predicted at round trips of more than 16 ticks too, from base ticks
 // of every step, and most of it is sent in shared packets.
 func TestLongRoundTripsPredict(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	for _, step := range []int{1, 2, 4} {
 		for _, latency := range []int{8, 9, 10, 12} {

@@ -15,6 +15,7 @@ import (
 // that existed when the session began and still do, however late they arrived. It does become true,
 // though new entities spawn all the time.
 func TestCompleteMeansEverythingHasArrived(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	type visible = func(id NetID) bool
 	for name, c := range map[string]struct {

@@ -179,6 +179,7 @@ func memoryOf(v reflect.Value) []byte {
 
 // TestKernelsMatchTheReference: the same rows, counts, written values and errors.
 func TestKernelsMatchTheReference(t *testing.T) {
+	t.Parallel()
 	const n = 2*schema.ReadBlock + 88
 	rng := newColumnRand(t)
 	w := ecs.NewWorld()

@@ -15,6 +15,7 @@ func (clueless) Matches(*ecs.Mask) bool { panic("no idea") }
 // server then has sent nothing for more ticks than its history covers, and still makes only true
 // claims.
 func TestManyTicksThatPanic(t *testing.T) {
+	t.Parallel()
 	for _, ticks := range []int{1, 30, 31, 32, 33, 63, 64, 65, 66, 67, 80, 97, 200} {
 		for _, moves := range []int{1, 2, 40, 100} { // the moving entities move once in so many ticks
 			x := connectedWire(t, testSchema(), WithWindow(120))

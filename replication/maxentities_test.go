@@ -96,6 +96,7 @@ func TestMaxEntitiesLimitsLiveEntities(t *testing.T) {
 // TestSlotsStayBelowTheLimit replaces entities, conditional components and resources over a bad
 // network: from none up to the limit at a time.
 func TestSlotsStayBelowTheLimit(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	const most = 90
 	seed := seedOf(t)
@@ -138,6 +139,7 @@ func TestSlotsStayBelowTheLimit(t *testing.T) {
 // there are. It is sent the entities whose slots are below its limit, and the server counts the
 // others; other clients are sent everything. When enough entities despawn, it has all the rest.
 func TestClientsWithLittleRoomGetWhatFits(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	const entities, most = 300, 50
 	for _, coding := range []Coding{Packed, Compact} {
@@ -316,6 +318,7 @@ func TestGroupsWithoutRoomAreWithheldCompletely(t *testing.T) {
 // TestGroupsAtTheEntityLimitAreNeverSplit: crews whose members come and go around the limits of
 // clients are shown as they were in one tick, or not at all.
 func TestGroupsAtTheEntityLimitAreNeverSplit(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	f := newCrewGame(seedOf(t), 8, 6)
 	for k, cfg := range hostileLinks() {

@@ -212,6 +212,7 @@ func FuzzStampedInputs(f *testing.F) {
 // TestDamagedMessagePackets gives both ends genuine packets that are damaged but have a correct
 // checksum.
 func TestDamagedMessagePackets(t *testing.T) {
+	t.Parallel()
 	packets := 200_000
 	if testing.Short() {
 		packets = 20_000
@@ -487,6 +488,7 @@ func TestHostileMessagesTakeLittleMemory(t *testing.T) {
 
 // TestPacketsOfMessagesRoundTrip writes packets of random messages and reads them.
 func TestPacketsOfMessagesRoundTrip(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 1))

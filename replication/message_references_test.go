@@ -389,6 +389,7 @@ func TestMessagesAreNoRelations(t *testing.T) {
 // spawn, despawn and enter and leave the view, a reference is to the intended entity or zero, and
 // zero only if the entity is not there.
 func TestMessageReferencesOverHostileLinks(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	ticks := 3000
 	if testing.Short() {

@@ -12,6 +12,7 @@ import (
 // entities meanwhile, and the current one has the generation that the client shows. However contact
 // is restored, it is another entity.
 func TestGenerationsThatRepeat(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	for _, c := range []struct {
 		name   string

@@ -17,6 +17,7 @@ import (
 // TestSharedPacketsCarryTheSameAsCachedEntries: without loss, a shared packet has exactly the
 // entries that would be assembled one by one, at the same cost by field.
 func TestSharedPacketsCarryTheSameAsCachedEntries(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	seed := seedOf(t)
 	play := func(noSharedPackets bool) (stats ServerStats, peers []PeerStats) {
@@ -51,6 +52,7 @@ func TestSharedPacketsCarryTheSameAsCachedEntries(t *testing.T) {
 // TestLossDoesNotKeepPacketsFromBeingShared: most packets are shared although each peer misses something now and
 // then, since what it misses is sent apart.
 func TestLossDoesNotKeepPacketsFromBeingShared(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	seed := seedOf(t)
 	play := func(interval, leastApart int) float64 {
@@ -101,6 +103,7 @@ func TestPeersWithSeveralIntervalsShare(t *testing.T) {
 // TestSharedPacketsMixWithOtherPackets: peers that need more than the shared packets get these, or
 // spans of them, and everything else.
 func TestSharedPacketsMixWithOtherPackets(t *testing.T) {
+	t.Parallel()
 	seed, shared := seedOf(t), uint64(0)
 	for i := range uint64(roundsOf(6, 6, 3)) {
 		c := randomChaosConfig(seed + i)

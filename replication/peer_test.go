@@ -171,6 +171,7 @@ func TestFalseAcksAreCorrected(t *testing.T) {
 
 // TestPacketsNeverExceedTheMTU has entities of several packets among small ones.
 func TestPacketsNeverExceedTheMTU(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	mtus := []int{64, 65, 71, 100, 128, 300, 576, 1200}
 	if testing.Short() {

@@ -151,6 +151,7 @@ var seedsFlag = flag.Uint64("budget.seeds", 1, "seeds per path that adaptive bud
 // of the link, with a short queue, also if 2 % of its packets are lost at random. A rise of
 // capacity is found within five seconds, a drop within one.
 func TestBudgetRangeFindsTheLinkCapacity(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	seed := seedOf(t)
 	for _, loss := range lineLosses {
@@ -196,6 +197,7 @@ func TestBudgetRangeFindsTheLinkCapacity(t *testing.T) {
 // TestBudgetRangesShareALink: two clients behind one bottleneck get about the same, also if one
 // joins later.
 func TestBudgetRangesShareALink(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	seed := seedOf(t)
 	var shares, queues spread

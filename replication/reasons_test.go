@@ -126,6 +126,7 @@ func TestReasonsOfAScript(t *testing.T) {
 // TestAUserPanicDoesNotLast: a game that goes on after its callbacks panicked in a few ticks has a
 // server that goes on, too.
 func TestAUserPanicDoesNotLast(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	for _, panics := range []int{1, 2, 8, 40} {
 		seed := seedOf(t)

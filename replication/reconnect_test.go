@@ -183,6 +183,7 @@ func TestServerWithAnotherSchema(t *testing.T) {
 // all sessions are lost, duplicated and late. A client shows states of one server only, and never
 // goes back in time.
 func TestReconnectsOverHostileLinks(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	ticks := ticksOf(6000, 2500)
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "wrap": {replicationtest.FirstTick(1<<32 - 1500), replicationtest.FirstSequence(1<<16 - 200)}} {

@@ -15,6 +15,7 @@ import (
 // the server's entity referenced in that tick, or is zero. Views change, acks fail for ten seconds,
 // and the world is reset meanwhile.
 func TestReferencesConvergeOverHostileLinks(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	ticks := ticksOf(5000, 600)
 	seed := seedOf(t)

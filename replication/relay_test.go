@@ -69,6 +69,7 @@ func (r *relay) diff(first *Server, o *truth) string {
 // come and go; the relay loses its session, its world is reset, and at the end all worlds are
 // equal. The first server has one peer.
 func TestRelayChain(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	ticks := ticksOf(3000, 1000)
 	seed := seedOf(t)

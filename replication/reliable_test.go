@@ -229,6 +229,7 @@ func (r *messageRig) tick(messages int) {
 // entities spawn, despawn and change their components. Each is delivered once, in order, and never
 // before the component sets of its tick.
 func TestReliableMessagesExactlyOnceInOrder(t *testing.T) {
+	t.Parallel()
 	count := uint32(100_000)
 	if testing.Short() || raceDetector {
 		count = 10_000
@@ -272,6 +273,7 @@ func (r *messageRig) settle(ticks int) {
 // TestMessagesHoldWhateverTheServerDoes combines messages with everything that changes what a
 // client is sent and when.
 func TestMessagesHoldWhateverTheServerDoes(t *testing.T) {
+	t.Parallel()
 	ticks := roundsOf(1000, 300, 200)
 	for _, c := range []struct {
 		name string

@@ -54,6 +54,7 @@ func TestClientWorldReset(t *testing.T) {
 // TestClientWorldResetAtAnyTime: while everything changes over a bad network, and with received
 // states that are not applied yet.
 func TestClientWorldResetAtAnyTime(t *testing.T) {
+	t.Parallel()
 	ticks := 3000
 	if testing.Short() {
 		ticks = 600

@@ -67,6 +67,7 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 
 // TestForgedResources: packets with any bits are an error or a change, but no panic.
 func TestForgedResources(t *testing.T) {
+	t.Parallel()
 	rounds := 300
 	if testing.Short() {
 		rounds = 60

@@ -209,6 +209,7 @@ func (g *resourceGame) step() {
 // all of them as of one tick, never an older one than before, whatever its view and budget. Worlds
 // are reset meanwhile, at both ends, and sessions end.
 func TestResourcesConvergeOverHostileLinks(t *testing.T) {
+	t.Parallel()
 	ticks := 4000
 	if testing.Short() {
 		ticks = 800

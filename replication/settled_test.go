@@ -20,6 +20,7 @@ var settledSeeds = []uint64{0, 9, 47, 48, 69, 88, 100, 117, 1210}
 // TestSettledTicksAreTrue: whatever the game, the network and the settings do, what a client holds as of a
 // settled tick is what the server had, and what rested did.
 func TestSettledTicksAreTrue(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	claims, states := 0, 0
 	play := func(c chaosConfig, wild bool, n, ticks, ends int) {
@@ -64,6 +65,7 @@ func TestSettledTicksAreTrue(t *testing.T) {
 // TestSettledTickLag: without loss the settled tick is at most two send intervals and the way from the
 // server behind. Loss holds it up.
 func TestSettledTickLag(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	const interval, latency = 3, 4
 	for _, c := range []struct {

@@ -68,6 +68,7 @@ func TestShortHeadersAreUsed(t *testing.T) {
 // for others, in either coding, with and without checksums, across the wrap of ticks and of the low bits of sequences, with budgets and
 // intervals that make ticks irregular.
 func TestPacketsThatComeSecondsLate(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	ticks := ticksOf(4000, 900)
 	seed := seedOf(t)
@@ -108,6 +109,8 @@ func TestPacketsThatComeSecondsLate(t *testing.T) {
 // TestManyPacketsATickMayOvertakeEachOther: the more packets a tick takes, the more of them overtake a late one. Hardly any
 // is taken for another one and refused.
 func TestManyPacketsATickMayOvertakeEachOther(t *testing.T) {
+	t.Parallel()
+	oneGoroutine(t)
 	for _, packets := range []int{4, 16} {
 		seed := seedOf(t)
 		w := ecs.NewWorld()

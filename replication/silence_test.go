@@ -100,6 +100,7 @@ var hushes = []struct {
 // TestASilentClientCostsLittle from the tick in which it becomes silent until it is disconnected.
 // disconnected.
 func TestASilentClientCostsLittle(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	for _, c := range hushes {
 		t.Run(c.name, func(t *testing.T) {
@@ -170,6 +171,7 @@ func TestSilenceBeginsWithARoundTrip(t *testing.T) {
 
 // TestClientsThatComeBackConverge immediately, whenever they come back.
 func TestClientsThatComeBackConverge(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	moments, losses := []int{20, 40, 90, 150, 400, 800, 1400}, []float64{0, 0.2}
 	if testing.Short() {
@@ -256,6 +258,7 @@ var neverSilent = config.ServerFunc(func(o *config.ServerOptions) { o.NoSilence 
 // each way, and everything for a second now and then, one way or both, is served as well as by a
 // server that treats no peer as silent.
 func TestLossyAndLongPathsAreNotSilent(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	ticks := longOf(60_000, 12_000, 6000)
 	line, burst := netsim.Config{Latency: 15, Jitter: 3, Loss: 0.3}, netsim.Config{Loss: 1}

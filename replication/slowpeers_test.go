@@ -15,6 +15,7 @@ import (
 // TestJoiningTakesNoLongerThanItMust: a peer of 64 kbit/s that joins a large world has it as soon
 // as its link allows, whether or not entities move, and other peers are not affected.
 func TestJoiningTakesNoLongerThanItMust(t *testing.T) {
+	t.Parallel()
 	const rate = 64_000 / 8
 	n := 10_000
 	if testing.Short() || raceDetector {
@@ -72,7 +73,7 @@ func TestJoiningTakesNoLongerThanItMust(t *testing.T) {
 
 // TestSlowPeersDoNotAffectOthers plays the same game with and without a peer that is silent for a
 // minute and one of 8 kbit/s: all others get the same packets, and memory does not grow.
-func TestSlowPeersDoNotAffectOthers(t *testing.T) {
+func TestSlowPeersDoNotAffectOthers(t *testing.T) { // not parallel: it measures the heap
 	const rate = 8000 / 8
 	entities, others, silence := 60, 100, 3600
 	if testing.Short() || raceDetector {

@@ -239,6 +239,7 @@ func (x *everything) check(t *testing.T, i int, all bool) {
 // existed and were visible to it; groups are never split; and when the network recovers, all worlds
 // converge.
 func TestEverythingConvergesOverHostileLinks(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	ticks := longOf(20000, 8000, 600)
 	seed := seedOf(t)

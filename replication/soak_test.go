@@ -28,6 +28,7 @@ func hostileLinks() []netsim.Config {
 // whatever a network does, every client shows states that existed, each entity as of one tick,
 // never older than before; and when the network recovers, all worlds are equal.
 func TestWorldsConvergeOverHostileLinks(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	ticks := ticksOf(20000, 1500)
 	seed := seedOf(t)
@@ -78,6 +79,7 @@ func requireEqualSoon(t *testing.T, s *Server, o *truth, ends []*end, ticks int)
 
 // TestSlotReuseNeverMixesIncarnations despawns and spawns in the same slot every tick.
 func TestSlotReuseNeverMixesIncarnations(t *testing.T) {
+	t.Parallel()
 	ticks := 20000
 	if testing.Short() {
 		ticks = 2000
@@ -105,6 +107,7 @@ func TestSlotReuseNeverMixesIncarnations(t *testing.T) {
 
 // TestCountersWrap starts ticks and sequences shortly before they wrap.
 func TestCountersWrap(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	for _, first := range []uint32{1<<16 - 100, 1<<31 - 100, 1<<32 - 100} {
 		seed := seedOf(t)
@@ -127,6 +130,7 @@ func TestCountersWrap(t *testing.T) {
 // TestRestingEntitiesKeepTheirBaselines lets entities rest for longer than the range of baseline
 // ticks on the wire, and then move for a moment.
 func TestRestingEntitiesKeepTheirBaselines(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	ticks := 20000
 	if testing.Short() {

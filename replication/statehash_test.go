@@ -115,6 +115,7 @@ func TestEveryBitOfAStateIsHashed(t *testing.T) {
 // TestStateHashesRaiseNoFalseAlarm: over a bad network, while everything changes, while entities
 // leave the view and come back, and whatever the client's user does.
 func TestStateHashesRaiseNoFalseAlarm(t *testing.T) {
+	t.Parallel()
 	ticks := 2000
 	if testing.Short() {
 		ticks = 500

@@ -196,6 +196,7 @@ func heldBy(s *Server, p *Peer, client *Client) string {
 
 // TestWildChaos: the server's claims about the states that clients hold are true, whatever happens.
 func TestWildChaos(t *testing.T) {
+	t.Parallel()
 	n, seed := roundsOf(40, 8, 2), seedOf(t)
 	panicked := 0
 	for i := range uint64(n) {
@@ -248,6 +249,7 @@ func forgottenBy(s *Server, p *Peer) string {
 // TestWildChaosWithWorkersSendsTheSamePackets with callbacks that panic and settings that change
 // during the game.
 func TestWildChaosWithWorkersSendsTheSamePackets(t *testing.T) {
+	t.Parallel()
 	seed := seedOf(t)
 	for i := range uint64(roundsOf(12, 4, 2)) {
 		c := wildChaosConfig(seed + i)
@@ -261,6 +263,7 @@ func TestWildChaosWithWorkersSendsTheSamePackets(t *testing.T) {
 // TestChaosWithSharedPacketsSendsTheSamePackets: the packets of peers with filters do not depend on
 // whether shared packets are used.
 func TestChaosWithSharedPacketsSendsTheSamePackets(t *testing.T) {
+	t.Parallel()
 	seeds := []uint64{
 		60006, // a keyframe fallback in a shared packet, whose update takes one bit more than the full state
 		84,
@@ -285,6 +288,7 @@ func TestChaosWithSharedPacketsSendsTheSamePackets(t *testing.T) {
 // TestWildChaosWithSharedPacketsSendsTheSamePackets with callbacks that panic and settings that
 // change during the game.
 func TestWildChaosWithSharedPacketsSendsTheSamePackets(t *testing.T) {
+	t.Parallel()
 	seed := seedOf(t)
 	for i := range uint64(roundsOf(16, 6, 2)) {
 		c := wildChaosConfig(seed + i)

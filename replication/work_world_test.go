@@ -68,6 +68,7 @@ func (x *wideWorld) stale() (n int) {
 
 // TestCompactMirrorsManyWideEntities: identical entities take almost no bits.
 func TestCompactMirrorsManyWideEntities(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	for name, c := range map[string]struct {
 		register func(s *Schema)
@@ -92,6 +93,7 @@ func TestCompactMirrorsManyWideEntities(t *testing.T) {
 
 // TestSmallChangesOfWideEntitiesAreCheap: unchanged fields of an entity cost nothing.
 func TestSmallChangesOfWideEntitiesAreCheap(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	for name, c := range map[string]struct {
 		register func(s *Schema)
@@ -217,6 +219,7 @@ func TestASingleEntityIsNotBoundByTheWorkLimit(t *testing.T) {
 // their groups, and in both codings. Although the limit is reached all the time, no packet is
 // refused.
 func TestAllPathsKeepTheWorkLimit(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	for name, opts := range map[string][]ServerOption{
 		"shared":  nil,

@@ -12,6 +12,7 @@ import (
 // TestSendFunctionsRunOnTheCallersGoroutine whatever is sent and however few peers there are. So
 // the caller of Replicate can recover a panic of a send function, and the game can go on.
 func TestSendFunctionsRunOnTheCallersGoroutine(t *testing.T) {
+	t.Parallel()
 	for _, workers := range []int{1, 2, 4, 64} {
 		for peers := 1; peers <= 5; peers += 2 {
 			t.Run(fmt.Sprint(workers, " workers, ", peers, " peers"), func(t *testing.T) {
@@ -82,6 +83,7 @@ func TestSendFunctionsRunOnTheCallersGoroutine(t *testing.T) {
 // TestATickEndsAfterAnyPanic: the changes of such a tick are not changes of the next one, which a
 // peer may have acknowledged already.
 func TestATickEndsAfterAnyPanic(t *testing.T) {
+	t.Parallel()
 	seed := seedOf(t)
 	for workers := 1; workers <= 3; workers++ {
 		for play := range uint64(10) {

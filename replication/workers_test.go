@@ -114,6 +114,7 @@ func playWithWorkers(t *testing.T, workers, limit, peers, ticks int, seed uint64
 // TestWorkersSendTheSame: however many workers there are, the send functions get the same packets
 // in the same order, and all user functions are called on the goroutine that calls Replicate.
 func TestWorkersSendTheSame(t *testing.T) {
+	t.Parallel()
 	peers, ticks := 40, 200
 	if testing.Short() || raceDetector {
 		peers, ticks = 24, 80
@@ -219,6 +220,7 @@ func TestWorkersDoNotAllocate(t *testing.T) {
 // TestWorkersShareTheSame: however many workers there are, peers that lose packets get the same shared ones, which
 // depend on what all peers have in common.
 func TestWorkersShareTheSame(t *testing.T) {
+	t.Parallel()
 	seed := seedOf(t)
 	play := func(workers int) (sums []uint32, shared uint64) {
 		r := newSharedRig(t, scaleGame(4000), 0, 0, seed, WithWorkers(workers))
@@ -232,7 +234,7 @@ func TestWorkersShareTheSame(t *testing.T) {
 			}
 			r.fakes, r.acks = append(r.fakes, f), append(r.acks, nil)
 		}
-		for range 150 {
+		for range ticksOf(150, 90) {
 			r.tick()
 		}
 		r.check(t)

@@ -42,6 +42,7 @@ func TestAStallIsForgotten(t *testing.T) {
 
 // TestTwoPathsInTurns: what alternates is jitter. The delay covers it, and does not swing.
 func TestTwoPathsInTurns(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	r := newRand(t)
 	for _, period := range []float64{0.4, 0.5, 0.7, 1, 0 /* at random */} {
 		g := newGame(t, r.Uint64(), profile{oneWay: 0.05, jitter: 0.003}, 20)

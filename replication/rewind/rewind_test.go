@@ -35,6 +35,7 @@ func (g *game) eachView(seconds float64, fn func(v View)) (n int) {
 // TestViewsMatchTheScreen compares every entity with the client's screen in every frame that an input was given in:
 // with loss and jitter, some entities resting, some moving, and some that come and go, also while ticks wrap.
 func TestViewsMatchTheScreen(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	for i, loss := range []float64{0, 0.05, 0.2, 0, 0.05} {
 		rate := 30.0
 		if i > 2 {
