@@ -322,7 +322,8 @@ func (c *Client) Close() {
 	c.apply.RemoveAll()
 	c.session.Close()
 	if c.messages != nil {
-		clear(c.messages.Handlers) // what has come is not handed over any more
+		clear(c.messages.Handlers)
+		c.messages.Closed = true
 	}
 }
 

@@ -19,15 +19,15 @@ var ErrInputSet = errors.New("replication: the tick has its input already: input
 // until the server has it. Set inputs in the order of their ticks, see [Client.InputTick]; a tick that is left out has
 // none.
 //
-// The errors are [ErrNotConnected] without a session, one that wraps [ErrMessageTooLarge] if the input takes more than
-// 64 bytes or a text is longer than its max, and [ErrInputSet] if tick is not after the last one that was set. A step
-// back of 64 ticks or more is not an error but a new start.
+// The errors are [ErrNotConnected] without a session, or while InputTick is 0 because it has just begun, one that wraps
+// [ErrMessageTooLarge] if the input takes more than 64 bytes or a text is longer than its max, and [ErrInputSet] if
+// tick is not after the last one that was set. A step back of 64 ticks or more is not an error but a new start.
 //
 // Panics if T is not the input type of the schema.
 func SetInput[T any](c *Client, tick uint32, input T) error {
 	defer c.guard().Leave(c.guard().Enter(exclusive.SetInput))
 	c.schema.CheckInput(reflect.TypeFor[T]())
-	if !c.session.Open() {
+	if !c.session.Open() || !c.messages.InputDelay.Known {
 		return ErrNotConnected
 	}
 	t := c.messages

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"testing"
+	"time"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
@@ -216,3 +217,27 @@ func TestTheFirstInputOfASession(t *testing.T) {
 		x.client.Reconnect()
 	}
 }
+
+// TestNoInputBeforeThereIsATickForIt: in the frame in which the welcome comes, InputTick is not known yet.
+func TestNoInputBeforeThereIsATickForIt(t *testing.T) {
+	schema := testSchema()
+	RegisterInput[uint8Input](schema)
+	x := newWire(t, schema)
+	set := 0
+	for range 5 {
+		x.deliver(x.replicate()...)
+		x.deliver(x.takeDown()...)
+		newest := x.client.InputTick()
+		for tick := newest - 7; tick != newest+1; tick++ {
+			if SetInput(x.client, tick, uint8Input{}) == nil {
+				set++
+				require.Less(t, tick, uint32(1000))
+			}
+		}
+		x.client.Advance(time.Second / 60)
+		x.answer(x.apply()...)
+	}
+	require.NotZero(t, set)
+}
+
+type uint8Input struct{ Keys uint8 }

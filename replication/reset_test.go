@@ -231,3 +231,41 @@ func TestServerWorldResetForgetsEntitySettings(t *testing.T) {
 		require.Equal(t, 1, old.Len())
 	}
 }
+
+// TestAHookMayResetTheWorld and expect an entity of the new one, whatever the hook is called for.
+func TestAHookMayResetTheWorld(t *testing.T) {
+	for _, when := range []string{"despawn", "component", "close", "leftover"} {
+		t.Run(when, func(t *testing.T) {
+			schema := testSchema()
+			x := connectedWire(t, schema)
+			position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
+			e := x.spawn(position, health)
+			x.rounds(3)
+			done := false
+			OnRemove(x.client, func(ecs.Entity, *tPosition) {
+				if !done {
+					done = true
+					x.mirror.Reset()
+					Expect[tPosition](x.client, x.mirror.NewEntity(ecs.ComponentID[tPosition](x.mirror)), 60)
+				}
+			})
+			OnRemove(x.client, func(ecs.Entity, *tHealth) {})
+			switch when {
+			case "despawn":
+				x.world.RemoveEntity(e)
+			case "component":
+				x.world.Remove(e, position, health)
+			case "leftover":
+				x.replaceServer(schema, 99)
+				x.client.Reconnect()
+			case "close":
+				x.client.Close()
+				require.True(t, done)
+				return
+			}
+			x.rounds(12)
+			require.True(t, done)
+			x.requireEqual()
+		})
+	}
+}

@@ -151,3 +151,28 @@ func TestVerifyDoesNotAllocate(t *testing.T) {
 	require.Nil(t, x.client.Verify())
 	require.Zero(t, testing.AllocsPerRun(20, func() { x.client.Verify() }))
 }
+
+// TestVerifySkipsWhatAnotherServerHasSent until Apply shows it.
+func TestVerifySkipsWhatAnotherServerHasSent(t *testing.T) {
+	for wait := range 12 { // so that ticks of both servers meet
+		schema := testSchema()
+		x := newWire(t, schema)
+		position := ecs.ComponentID[tPosition](x.world)
+		(*tPosition)(x.world.Get(x.spawn(position), position)).X = 1
+		x.rounds(6)
+		x.replaceServer(schema, 99)
+		(*tPosition)(x.world.Get(x.spawn(position), position)).X = 2
+		for range wait {
+			x.server.Replicate()
+			x.takeDown()
+		}
+		x.client.Reconnect()
+		for range 12 {
+			x.deliver(x.replicate()...)
+			require.Nil(t, x.client.Verify())
+			x.answer(x.apply()...)
+			x.deliver(x.takeDown()...)
+		}
+		x.requireEqual()
+	}
+}

@@ -41,9 +41,9 @@ const maxWaiting = 4096
 // A timeline has the waiting messages of all types, in the order in which they came.
 type timeline struct{ fifo[waitingMessage] }
 
-// handle hands over the messages up to a tick, or all of them.
-func (m *timeline) handle(calls *exclusive.Guard, now delta.Tick, all bool) {
-	for m.len() > 0 {
+// handle hands over the messages up to a tick, or all of them, until the client is closed.
+func (m *timeline) handle(calls *exclusive.Guard, closed *bool, now delta.Tick, all bool) {
+	for m.len() > 0 && !*closed {
 		if !all && m.len() <= maxWaiting && m.first().tick.After(now) {
 			return
 		}

@@ -97,7 +97,7 @@ func (p *Playout) Advance(dt time.Duration) {
 	if p.watch.Sessions != p.sessions {
 		p.sessions = p.watch.Sessions
 		p.restart()
-		p.messages.handle(calls, p.at.Tick, true) // their ticks may mean nothing in this session
+		p.handleMessages(true) // their ticks may mean nothing in this session
 	}
 	p.receive(min(dt, maxAdvance))
 	defer p.watch.Empty(&p.inside.Recv.Replicas)
@@ -116,7 +116,14 @@ func (p *Playout) Advance(dt time.Duration) {
 	if p.guessed {
 		p.guesses++
 	}
-	p.messages.handle(calls, p.at.Tick, false)
+	p.handleMessages(false)
+}
+
+// handleMessages hands over the messages that have come for what is shown, or all of them.
+func (p *Playout) handleMessages(all bool) {
+	if m := p.inside.Messages; m != nil {
+		p.messages.handle(p.inside.Apply.Calls, &m.Closed, p.at.Tick, all)
+	}
 }
 
 // receivePacket takes note of a state packet. known reports that it came just now.

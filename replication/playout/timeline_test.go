@@ -41,12 +41,13 @@ func TestTooManyMessagesDoNotWait(t *testing.T) {
 		m.push(waitingMessage{tick: 1000, in: q})
 	}
 	var calls exclusive.Guard
-	m.handle(&calls, now, false)
+	closed := false
+	m.handle(&calls, &closed, now, false)
 	require.Equal(t, []int{0, 1, 2}, handled)
-	m.handle(&calls, now, false)
+	m.handle(&calls, &closed, now, false)
 	require.Len(t, handled, 3)
 	now = 1000
-	m.handle(&calls, now, false)
+	m.handle(&calls, &closed, now, false)
 	require.Len(t, handled, maxWaiting+3)
 }
 
@@ -66,7 +67,24 @@ func TestAMessageThatPanicsIsNotHandledAgain(t *testing.T) {
 		m.push(waitingMessage{tick: 5, in: q})
 	}
 	var calls exclusive.Guard
-	require.Panics(t, func() { m.handle(&calls, now, false) })
-	m.handle(&calls, now, false)
+	closed := false
+	require.Panics(t, func() { m.handle(&calls, &closed, now, false) })
+	m.handle(&calls, &closed, now, false)
 	require.Equal(t, []int{0, 1}, handled)
+}
+
+// TestAClosedClientHandsOverNoMessages: none that waits for its tick, and none after one that closes the client.
+func TestAClosedClientHandsOverNoMessages(t *testing.T) {
+	var m timeline
+	var calls exclusive.Guard
+	handled, closed := 0, false
+	q := &queue[int]{handle: func(n int) { handled, closed = handled+1, n == 1 }}
+	for i := range 5 {
+		q.messages.push(i)
+		m.push(waitingMessage{tick: 5, in: q})
+	}
+	m.handle(&calls, &closed, 10, false)
+	require.Equal(t, 2, handled)
+	m.handle(&calls, &closed, 10, true)
+	require.Equal(t, 2, handled)
 }

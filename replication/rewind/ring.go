@@ -2,6 +2,7 @@ package rewind
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -10,6 +11,7 @@ type ring[T any] struct {
 	history *History
 	id      ecs.ID
 	filter  ecs.Filter
+	mark    archeutil.WorldWatch
 	ticks   []values[T] // by tick modulo their number
 }
 
@@ -29,15 +31,20 @@ type cell[T any] struct {
 func newRing[T any](h *History) *ring[T] {
 	id := ecs.ComponentID[T](h.in.Snap.World)
 	return &ring[T]{
-		history: h, id: id, filter: ecs.All(id),
+		history: h, id: id, filter: ecs.All(id), mark: archeutil.WatchWorld(h.in.Snap.World),
 		ticks: make([]values[T], h.limits.rewind+1),
 	}
 }
 
 func (r *ring[T]) at(tick delta.Tick) *values[T] { return &r.ticks[tick%delta.Tick(len(r.ticks))] }
 
-// capture copies the values of the present tick.
+// capture copies the values of the present tick. If the world was reset, those before were of other entities with the
+// same handles.
 func (r *ring[T]) capture() {
+	if !r.mark.Intact() {
+		r.mark.Set()
+		clear(r.ticks)
+	}
 	now := r.history.in.Snap.Tick
 	t := r.at(now)
 	t.tick, t.any = now, true
@@ -53,7 +60,7 @@ func (r *ring[T]) capture() {
 
 // get stores the value that an entity had in the tick of a view, if the client showed the entity.
 func (r *ring[T]) get(v View, e ecs.Entity, out *T) bool {
-	if !v.shows(e) {
+	if !v.shows(e) || !r.mark.Intact() {
 		return false
 	}
 	t := r.at(v.time.Tick)

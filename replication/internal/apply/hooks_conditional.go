@@ -48,10 +48,11 @@ func (h *hooks) announceSubEntity(m *replica, some, foreign bool) {
 	h.announceLost(m, state)
 }
 
-// announceComponents calls the hooks for all components that a replica shows.
+// announceComponents calls the hooks for all components that a replica shows. It shows none, and has no layout, if a
+// hook resets the world.
 func (h *hooks) announceComponents(m *replica) {
 	for k := range h.Components {
-		if m.Layout.Set.Has(k) {
+		if m.Layout != nil && m.Layout.Set.Has(k) {
 			h.announceComponent(m, k)
 		}
 	}
@@ -63,7 +64,7 @@ func (h *hooks) announceLost(m *replica, state *receive.HeldState) {
 		return
 	}
 	for k := range h.Components {
-		if m.Layout.Set.Has(k) && !state.Layout.Set.Has(k) {
+		if m.Layout != nil && m.Layout.Set.Has(k) && !state.Layout.Set.Has(k) {
 			h.announceComponent(m, k)
 		}
 	}

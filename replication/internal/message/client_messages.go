@@ -16,6 +16,7 @@ type ClientMessages struct {
 	Messenger
 	ClientLinks
 	Handlers []func() // by message number
+	Closed   bool     // the client is closed: what has come is not handed over any more
 
 	Out        [wire.Channels]OutChannel // only the first is used
 	In         [wire.Channels]InChannel

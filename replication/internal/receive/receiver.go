@@ -270,6 +270,7 @@ func (rc *Receiver) Refresh() {
 		return
 	}
 	now := delta.Tick(rc.NearTick)
+	rc.in.former.refresh(now, rc.refreshed)
 	page := rc.Replicas.Pages[rc.refreshed%n]
 	rc.refreshed++
 	for i := range page {

@@ -84,6 +84,17 @@ func (h *slotHistory) keep(tick delta.Tick) {
 	t.slots, h.merge = h.merge, t.slots
 }
 
+// refresh forgets the slots of one place if they are so old that ticks may wrap around before it is used again: they
+// would seem to be of the future. It takes the places in turn.
+func (h *slotHistory) refresh(now delta.Tick, turn uint32) {
+	if len(h.ticks) == 0 {
+		return
+	}
+	if t := &h.ticks[turn%uint32(len(h.ticks))]; now-t.tick > wire.Ancient {
+		t.slots = t.slots[:0]
+	}
+}
+
 // mergeBlocks appends the union of two ascending lists.
 func mergeBlocks(dst, a, b []wire.SlotBlock) []wire.SlotBlock {
 	for len(a) > 0 || len(b) > 0 {

@@ -26,3 +26,23 @@ func TestSlotHistoryWhereTicksWrapAround(t *testing.T) {
 		}
 	}
 }
+
+// TestSlotHistoryAfterLongRest: the place of a tick was last used so long ago that its tick seems to be of the future.
+func TestSlotHistoryAfterLongRest(t *testing.T) {
+	var h slotHistory
+	h.reset(128)
+	keep := func(tick delta.Tick) bool {
+		h.fresh = []wire.SlotBlock{{Block: 1, Mask: 1}}
+		h.keep(tick)
+		return h.at(tick) != nil
+	}
+	require.True(t, keep(1000))
+	const later = 1000 + 1<<31 + 128
+	for turn := range uint32(128) { // of all ticks in between, some of each place are enough
+		h.refresh(later-1<<29, turn)
+	}
+	require.True(t, keep(later))
+	h.refresh(later, later%128)
+	require.NotNil(t, h.at(later))
+	require.False(t, keep(later-128), "too late")
+}

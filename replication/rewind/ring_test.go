@@ -1,0 +1,53 @@
+package rewind
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+type pose struct{ Bone float32 }
+
+// TestValuesOfBeforeAResetAreGone: a reset of the server's world gives handles out anew. What is kept of a component that
+// is not replicated was of other entities before.
+func TestValuesOfBeforeAResetAreGone(t *testing.T) {
+	g := newGame(t, 5, 20, 0)
+	Keep[Position](g.history)
+	Keep[pose](g.history)
+	id := ecs.ComponentID[pose](g.world)
+	var e ecs.Entity
+	spawn := func(v float32) {
+		g.mover = ecs.Entity{}
+		e = g.spawn(v)
+		g.world.Add(e, id)
+		(*pose)(g.world.Get(e, id)).Bone = v
+	}
+	reset, views, found := uint32(0), 0, 0
+	g.tick = func() {
+		n := g.server.Tick()
+		if e.IsZero() {
+			spawn(1)
+		}
+		if n == 60 {
+			was := e
+			g.world.Reset()
+			spawn(500)
+			require.Equal(t, was, e)
+			reset = n
+		}
+		v, err := g.history.View(g.peer, n+1)
+		if reset == 0 || err != nil {
+			return
+		}
+		views++
+		var p pose
+		if Get(v, e, &p) {
+			found++
+			require.Equal(t, float32(500), p.Bone)
+		}
+	}
+	g.run(8)
+	require.Greater(t, views, 50)
+	require.Greater(t, found, 50)
+}
