@@ -239,6 +239,96 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 	}
 }
 
+// TestMessagesBetweenTurnsLeaveABudgetAmple: peers with a send interval and large budgets get shared packets, also if
+// they are sent a message in every tick.
+func TestMessagesBetweenTurnsLeaveABudgetAmple(t *testing.T) {
+	w := ecs.NewWorld()
+	schema := messageSchema()
+	s := NewServer(&w, schema, WithSeed(1))
+	position := ecs.ComponentID[tPosition](&w)
+	entities := make([]ecs.Entity, 100)
+	for i := range entities {
+		entities[i] = w.NewEntity(position, ReplicatedID(&w))
+	}
+	ends := []*end{connect(s, 1, netsim.Config{Latency: 1}), connect(s, 2, netsim.Config{Latency: 1})}
+	for _, e := range ends {
+		e.peer.SetSendInterval(3)
+		e.peer.SetBudget(1_000_000)
+	}
+	o, before := newTruth(), uint64(0)
+	for tick := range 200 {
+		for _, e := range entities {
+			(*tPosition)(w.Get(e, position)).X += 0.1
+		}
+		for _, e := range ends {
+			if e.peer.Connected() {
+				require.NoError(t, SendToClient(e.peer, mHit{Number: uint32(tick)}))
+			}
+		}
+		tickAll(t, s, o, ends)
+		if tick == 100 {
+			before = s.Stats().SharedPackets
+		}
+	}
+	require.Greater(t, s.Stats().SharedPackets, before+50)
+}
+
+// TestAnEndedEntityDoesNotStayForItsHeir: before a small budget allows the despawn of an entity, its slot goes to one of
+// weight 0. The client does not show the former one for ever.
+func TestAnEndedEntityDoesNotStayForItsHeir(t *testing.T) {
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema(), WithSeed(1), WithMTU(300))
+	position, exact, marker := ecs.ComponentID[tPosition](&w), ecs.ComponentID[tExact](&w), ReplicatedID(&w)
+	victim := w.NewEntity(position, marker)
+	var movers []ecs.Entity
+	for range 300 {
+		movers = append(movers, w.NewEntity(position, exact, marker))
+	}
+	e := connect(s, 1, netsim.Config{Latency: 1}, WithSeed(1))
+	for range 60 {
+		s.Replicate()
+		e.step(t)
+	}
+	id, ok := s.NetID(victim)
+	require.True(t, ok)
+	e.peer.SetBudget(2000)
+	var heir ecs.Entity
+	e.peer.SetPriorityFunc(func(es []ecs.Entity, weights []float32) {
+		if i := slices.Index(es, heir); i >= 0 {
+			weights[i] = 0
+		}
+	})
+	tick := 0
+	step := func() {
+		for i, m := range movers {
+			*(*tPosition)(w.Get(m, position)) = tPosition{X: float32((tick*7919+i*104729)%20000)/100 - 100}
+		}
+		for range 4 { // despawns that take their share of the budget
+			w.RemoveEntity(movers[0])
+			movers = append(movers[1:], w.NewEntity(position, exact, marker))
+		}
+		s.Replicate()
+		e.step(t)
+		tick++
+	}
+	for range 60 {
+		step()
+	}
+	w.RemoveEntity(victim)
+	step()
+	heir = w.NewEntity(position, marker)
+	step()
+	next, _ := s.NetID(heir)
+	require.Equal(t, id.Slot, next.Slot)
+	_, shown := e.client.Entity(id)
+	require.True(t, shown)
+	for until := tick + 2000; shown && tick < until; {
+		step()
+		_, shown = e.client.Entity(id)
+	}
+	require.False(t, shown)
+}
+
 // TestBudgetCanBeChanged sets, lifts and changes a budget while it is in use.
 func TestBudgetCanBeChanged(t *testing.T) {
 	oneGoroutine(t)

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/mlange-42/arche/ecs"
@@ -92,4 +93,34 @@ func TestEntitySets(t *testing.T) {
 		x.rounds(4)
 		x.requireSeen(e)
 	})
+}
+
+// TestEmptySetsTakeNoTime: the server updates sets that have members only, so a set that nobody uses any more is gone.
+func TestEmptySetsTakeNoTime(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	e := x.spawn(ecs.ComponentID[tPosition](x.world))
+	sets := make([]*EntitySet, 10)
+	for i := range sets {
+		sets[i] = x.server.NewEntitySet()
+		sets[i].Add(e)
+	}
+	x.peer.SetInterest(Interest{Sets: sets[:1]})
+	shown := func() bool {
+		x.rounds(3)
+		return len(maps.Collect(x.client.Entities())) == 1
+	}
+	require.True(t, shown())
+	require.Len(t, x.server.interest.Sets, 10)
+	for _, set := range sets {
+		set.Remove(e)
+	}
+	require.False(t, shown())
+	require.Empty(t, x.server.interest.Sets)
+	sets[0].Add(e)
+	sets[0].Add(e)
+	require.Len(t, x.server.interest.Sets, 1)
+	require.True(t, shown())
+	x.world.RemoveEntity(e)
+	require.False(t, shown())
+	require.Empty(t, x.server.interest.Sets)
 }

@@ -3,6 +3,7 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -30,4 +31,32 @@ func TestInFlightNeverFalls(t *testing.T) {
 		last = now
 	}
 	x.requireEqual()
+}
+
+// TestInFlightOverLongRoundTrips: over a path with a round trip of more ticks than changes are remembered for, moving
+// entities are in flight, and the others up to date.
+func TestInFlightOverLongRoundTrips(t *testing.T) {
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema(), WithSeed(1), WithWindow(120))
+	position, marker := ecs.ComponentID[tPosition](&w), ReplicatedID(&w)
+	var all []ecs.Entity
+	for range 10 {
+		all = append(all, w.NewEntity(position, marker))
+	}
+	e := connect(s, 1, netsim.Config{Latency: 20}, WithSeed(1))
+	var was PeerStats
+	for tick := range 450 {
+		if tick > 300 {
+			for _, x := range all[:3] {
+				(*tPosition)(w.Get(x, position)).X += 0.25
+			}
+		}
+		s.Replicate()
+		if is := e.peer.Stats(); tick > 350 {
+			require.GreaterOrEqual(t, is.InFlight, was.InFlight)
+			require.Equal(t, was.UpToDate+7, is.UpToDate)
+		}
+		was = e.peer.Stats()
+		e.step(t)
+	}
 }

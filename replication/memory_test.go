@@ -70,7 +70,7 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 					r.tick()
 				}
 				p := r.fakes[0].peer
-				tables = float64(sizeOfAcks(&p.acked.Acks)+8*(cap(p.acked.Dirty)+cap(p.out.Selector.Urgency.Waiting)+cap(p.out.Selector.Known))+int(unsafe.Sizeof(sender.Sliced{}))*cap(p.out.Selector.Urgency.Blocks)) / float64(c.entities)
+				tables = float64(sizeOfAcks(&p.acked.Acks)+8*(cap(p.acked.Dirty)+cap(p.out.Selector.Urgency.Waiting))+int(unsafe.Sizeof(sender.Sliced{}))*cap(p.out.Selector.Urgency.Blocks)) / float64(c.entities)
 				with := heapInUse()
 				clear(r.server.sender.workers.Caches)
 				without := heapInUse()

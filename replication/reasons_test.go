@@ -173,9 +173,47 @@ func TestAUserPanicDoesNotLast(t *testing.T) {
 	}
 }
 
+// TestAFailedSendBeforeAPanicIsCountedOnce: in many ticks the send function fails, and then panics. Each packet that
+// failed is lost once, and none of a later tick that has its place in the log is.
+func TestAFailedSendBeforeAPanicIsCountedOnce(t *testing.T) {
+	x := connectedWire(t, testSchema(), WithMTU(64))
+	position := ecs.ComponentID[tPosition](x.world)
+	var entities []ecs.Entity
+	for range 60 {
+		entities = append(entities, x.spawn(position))
+	}
+	x.rounds(40)
+	move := func() {
+		for _, e := range entities {
+			(*tPosition)(x.world.Get(e, position)).X += 7
+		}
+	}
+	before, calls, failed, send := x.peer.Stats(), 0, uint64(0), x.peer.out.Send
+	x.peer.out.Send = func([]byte) error {
+		if calls++; calls%3 == 0 {
+			panic("the user's")
+		}
+		failed++
+		return errRefused
+	}
+	for range 200 {
+		move()
+		func() {
+			defer func() { _ = recover() }()
+			x.server.Replicate()
+		}()
+	}
+	require.Greater(t, failed, uint64(100))
+	x.peer.out.Send = send
+	x.rounds(100)
+	after := x.peer.Stats()
+	require.Equal(t, before.SendErrors+failed, after.SendErrors)
+	require.LessOrEqual(t, after.Lost-before.Lost, uint64(calls), "packets")
+	x.requireEqual()
+}
+
 // TestAPanicOfTheSendFunction: whichever message packet it panics on, no message is delivered
 // twice, and reliable ones are delivered once, in order.
-// over once, in order.
 func TestAPanicOfTheSendFunction(t *testing.T) {
 	for at := range 6 {
 		x := connectedWire(t, messageSchema(), WithMTU(64))

@@ -89,11 +89,7 @@ func (s *Server) SetPriority(e ecs.Entity, weight float32) {
 // NewEntitySet returns an empty set.
 func (s *Server) NewEntitySet() *EntitySet {
 	defer s.guard().Leave(s.guard().Enter(exclusive.NewEntitySet))
-	e := &EntitySet{server: s}
-	e.in.Snap = &s.snap
-	e.in.Seated, e.in.Holders, e.in.Waiting = map[ecs.Entity]int32{}, map[int32]ecs.Entity{}, map[ecs.Entity]struct{}{}
-	s.interest.Sets = append(s.interest.Sets, &e.in)
-	return e
+	return &EntitySet{server: s, in: s.interest.NewEntitySet()}
 }
 
 // NewGrid returns a grid over one to three fields of one component, each with a range and

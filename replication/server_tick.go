@@ -43,9 +43,7 @@ func (s *Server) Replicate() {
 	for _, g := range s.interest.Grids {
 		g.Update()
 	}
-	for _, e := range s.interest.Sets {
-		e.Update()
-	}
+	s.interest.UpdateSets()
 	s.interest.Groups.Update(&s.snap)
 	s.askPeers()
 	s.sendStates()

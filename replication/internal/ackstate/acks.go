@@ -158,7 +158,7 @@ func (p *Tracker) silentUntil(last delta.Tick) (to delta.Tick, end uint32) {
 func (p *Tracker) pass(at delta.Tick, end uint32) {
 	t, before := &p.Acks, p.Acks.Through
 	p.noteArrived(before, at, end)
-	if t.lacksNothing(before) && p.sentAll(at) && p.allArrived(end) {
+	if t.lacksNothing(before) && p.sentExactly(at) && p.allArrived(end) {
 		t.skip(at)
 		p.Followed = end
 		return
@@ -205,12 +205,6 @@ func (p *Tracker) noteArrived(before, at delta.Tick, end uint32) {
 	if arrived <= 0 && end != p.Followed {
 		p.unsure |= bit
 	}
-}
-
-// sentAll reports whether all changes of the send interval up to a tick were sent to the peer in shared packets
-// of that tick.
-func (p *Tracker) sentAll(at delta.Tick) bool {
-	return p.ended-at < snapshot.RecentTicks && p.full>>(at%snapshot.RecentTicks)&1 != 0
 }
 
 // allArrived reports whether all unresolved packets before a sequence are shared ones and were

@@ -289,11 +289,11 @@ func TestOnlyWhatWasShownHasToEnd(t *testing.T) {
 // TestANewIntervalForgetsWhatThePacketsOfTheOldOneHad.
 func TestANewIntervalForgetsWhatThePacketsOfTheOldOneHad(t *testing.T) {
 	p, _, _ := newMovingPeer(1)
-	p.full, p.exact, p.ended = 1<<2, 1<<2, 2
+	p.exact, p.ended = 1<<2, 2
 	p.SetInterval(1)
-	require.True(t, p.sentAll(2))
+	require.True(t, p.sentExactly(2))
 	p.SetInterval(3)
-	require.False(t, p.sentAll(2))
+	require.False(t, p.sentExactly(2))
 	require.Zero(t, p.exact)
 }
 
@@ -302,7 +302,7 @@ func TestSharedPacketsHaveToArrive(t *testing.T) {
 	for _, arrives := range []bool{false, true} {
 		for _, shared := range []bool{false, true} {
 			p, entity, packets := newMovingPeer(1)
-			p.full, p.ended = 1<<2, 2
+			p.exact, p.ended = 1<<2, 2
 			sent := p.Log.Find(packets[0])
 			sent.Shared = shared
 			if arrives {

@@ -179,6 +179,9 @@ func (a *arrivals) around(r *Around, slot int, born, t delta.Tick) {
 // before returns the newest tick up to t of which the client holds a state of a slot.
 func (a *arrivals) before(slot int, born, t delta.Tick) (at delta.Tick, ok bool) {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
+	if t.After(a.newest) {
+		t = a.newest
+	}
 	for tick := t; a.keeps(tick); tick-- {
 		if tick.Before(born) {
 			return 0, false

@@ -117,7 +117,7 @@ func (p *Tracker) FindPeriod() (inOrder bool) {
 func (p *Tracker) SetInterval(n delta.Tick) {
 	if n != p.Interval {
 		p.Interval = n
-		p.full, p.exact = 0, 0 // these are about the old one
+		p.exact = 0 // it is about the old one
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/stretchr/testify/require"
 )
@@ -91,4 +92,43 @@ func TestTheOpenPacketIsNotAnOldOne(t *testing.T) {
 		l.Commit()
 		l.trim(l.Next)
 	}
+}
+
+// TestATickThatDidNotEndIsNotSentExactly: a send function panics after a packet with one of two slots that changed. The
+// packet arrives before the next tick, whose reference has that slot only.
+func TestATickThatDidNotEndIsNotSentExactly(t *testing.T) {
+	p := newTrackedPeer()
+	var first, both uint64
+	p.acknowledge(p.tick(func(delta.Tick) { first = p.spawn(); both = first | p.spawn() }, func() uint64 { return both }))
+	begin := func() {
+		p.Snap.Tick++
+		p.slots.Begin(p.Snap.Tick)
+		p.touch(both)(p.Snap.Tick)
+		p.slots.List()
+		p.slots.Periods.Find(1, p.slots)
+		p.Grow()
+		p.Follow()
+		p.FindPeriod()
+		p.ChooseLikely()
+		p.NoteAllChurn()
+	}
+	send := func(slots uint64) uint32 {
+		p.Log.Add(p.Log.Begin(p.Snap.Tick), 0, slots, baseline.RecordState)
+		return p.Log.Commit()
+	}
+	for range 2 * snapshot.RecentTicks {
+		begin()
+		packet := send(both)
+		p.EndPackets(false, true)
+		p.slots.Settle(p.Snap.Tick)
+		p.acknowledge(packet)
+	}
+	require.NotZero(t, p.exact)
+	begin()
+	packet := send(first)
+	p.slots.Settle(p.Snap.Tick)
+	p.acknowledge(packet)
+	begin()
+	require.Equal(t, p.Snap.Tick-1, p.Front().A1)
+	require.Equal(t, first, p.Reference(nil, p.Front().A1)[0].Mask)
 }

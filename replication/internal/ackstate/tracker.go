@@ -34,10 +34,10 @@ type Tracker struct {
 	// Period is what changed in this tick's send interval, nil if that is not known.
 	Period *snapshot.Period
 
-	// full and exact have a bit for each tick up to ended, modulo RecentTicks. full: what changed in the send
-	// interval up to it was all sent in shared packets; exact: the packets of the tick had exactly these states.
-	full, exact uint32
-	ended       delta.Tick
+	// exact has a bit for each tick up to ended, modulo RecentTicks: the packets of the tick had exactly the
+	// states that changed in the send interval up to it.
+	exact uint32
+	ended delta.Tick
 
 	// unsure has a bit for each tick up to Through, modulo RecentTicks: half of its packets or more are not
 	// known to have arrived.
@@ -70,7 +70,7 @@ func (p *Tracker) Begin(first uint32, interval delta.Tick, compact, waits bool) 
 	p.Acks.reset(&p.Snap.Slots, p.Snap.Tick)
 	p.Dirty, p.Large = nil, map[int]*LargeState{}
 	p.Log, p.Followed, p.unsure = NewSentLog(first, interval), first, ^uint32(0)
-	p.full, p.exact = 0, 0
+	p.exact = 0
 	p.Trip, p.AnyAcked = clock.RoundTrip{}, false
 	p.Join, p.Silence, p.Settled, p.arrivals = Join{}, Silence{answered: first}, Settled{}, nil
 	p.Classes.Compact = compact
@@ -357,7 +357,8 @@ func (p *Tracker) refersTo(at delta.Tick) bool {
 // sentExactly reports whether the packets of a recent tick had exactly what changed in the send interval up to it,
 // which is still known.
 func (p *Tracker) sentExactly(at delta.Tick) bool {
-	return p.exact>>(at%snapshot.RecentTicks)&1 != 0 && p.Snap.Tick-at+p.Interval <= snapshot.RecentTicks
+	return p.ended-at < snapshot.RecentTicks && p.exact>>(at%snapshot.RecentTicks)&1 != 0 &&
+		p.Snap.Tick-at+p.Interval <= snapshot.RecentTicks
 }
 
 // EndPackets ends a tick. shared reports whether all that the peer was sent was shared packets, once whether
@@ -365,11 +366,11 @@ func (p *Tracker) sentExactly(at delta.Tick) bool {
 func (p *Tracker) EndPackets(shared, once bool) {
 	now, kept := p.Snap.Tick, p.Followed
 	if now-p.ended != 1 { // a function of the user's panicked
-		p.full, p.exact = 0, 0
+		p.exact = 0
 	}
 	p.ended = now
 	bit := uint32(1) << (now % snapshot.RecentTicks)
-	p.full, p.exact = p.full&^bit, p.exact&^bit
+	p.exact &^= bit
 	if !p.Classes.Compact {
 		if shared || once && p.Period != nil && p.Log.hasAll(p.Period, p.Snap.Slots.Alive, now) {
 			p.exact |= bit
@@ -377,9 +378,6 @@ func (p *Tracker) EndPackets(shared, once bool) {
 		if now-p.Likely.Base < snapshot.RecentTicks {
 			kept = p.Log.lastBefore(p.Likely.Base-(baseline.NearBases-2)*p.step(), kept)
 		}
-	}
-	if shared {
-		p.full |= bit
 	}
 	p.Log.trim(kept)
 }

@@ -57,5 +57,8 @@ type PeerCounters struct {
 
 // Spending returns the totals of the entries that the peer was sent.
 func (s *PeerCounters) Spending() Spending {
-	return Spending{int(s.EntityBits), int(s.Updates), int(s.FullStates + s.KeyframeFallbacks), int(s.Despawns)}
+	return Spending{
+		Bits: int(s.EntityBits), Updates: int(s.Updates), FullStates: int(s.FullStates + s.KeyframeFallbacks),
+		Parts: int(s.Parts), Despawns: int(s.Despawns),
+	}
 }

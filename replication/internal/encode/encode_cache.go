@@ -47,9 +47,8 @@ type Cache struct {
 	buf     []byte
 	used    int
 	worst   int    // upper bound for the bytes of an entry
-	Limit   int    // for the bytes in use, which exceed it by one entry at most
+	Limit   int    // for the bytes in use, which exceed it by what one peer is sent
 	filling uint32 // how often the cache was emptied
-	Pinned  bool   // entries are in use: Bound must not drop them
 
 	// Of the packet that is being filled.
 	Slots    wire.SlotLists
@@ -116,13 +115,10 @@ func (c *Cache) clear() {
 	c.packed.Costs = c.packed.Costs[:0]
 }
 
-// Full reports whether the cache exceeds its limit.
-func (c *Cache) Full() bool { return c.used > c.Limit }
-
-// Bound empties a full cache, unless entries are pinned. Dropped entries are encoded again on
-// demand; pointers to them become invalid.
+// Bound empties the cache if it exceeds its limit. It is called between peers, since pointers to entries and their
+// indices become invalid. Dropped entries are encoded again on demand.
 func (c *Cache) Bound() {
-	if c.Full() && !c.Pinned {
+	if c.used > c.Limit {
 		c.Finish()
 		c.clear()
 	}
@@ -312,8 +308,8 @@ func (c *Cache) CountCompact(entry *compact.Entry) {
 	c.Made++
 }
 
-// ChangedSince returns how many entities changed after tick at, one of the last
-// snapshot.RecentTicks. The counts are kept for the tick, as most peers ask for the same few ticks.
+// ChangedSince returns how many entities changed after tick at, which must be one whose changes are known. The counts
+// are kept for the tick, as most peers ask for the same few ticks.
 func (c *Cache) ChangedSince(at delta.Tick) (entities int) {
 	for _, k := range c.changed {
 		if k.after == at {
@@ -321,12 +317,10 @@ func (c *Cache) ChangedSince(at delta.Tick) (entities int) {
 		}
 	}
 	s := &c.Snap.Slots
-	// There is nothing after a tick that did not end, as a function of the user's panicked in it.
-	if changed := s.Recent.After(at); changed != nil {
-		for w, blocks := range s.Recent.Blocks[at%snapshot.RecentTicks] {
-			for b := range bitset.Slots(w, blocks|s.ChangedBlocks[w]) {
-				entities += bits.OnesCount64(s.Alive[b] & (changed[b] | s.Changed[b]))
-			}
+	changed := s.Recent.After(at)
+	for w, blocks := range s.Recent.Blocks[at%snapshot.RecentTicks] {
+		for b := range bitset.Slots(w, blocks|s.ChangedBlocks[w]) {
+			entities += bits.OnesCount64(s.Alive[b] & (changed[b] | s.Changed[b]))
 		}
 	}
 	c.changed = append(c.changed, changeCount{at, entities})

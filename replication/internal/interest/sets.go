@@ -12,6 +12,6 @@ type Shared struct {
 	Owners Ownership
 
 	Grids  []*Grid
-	Sets   []*EntitySet
+	Sets   []*EntitySet // those that have members
 	Groups groups
 }

@@ -26,7 +26,8 @@ func (p *Sender) account() {
 	if !p.Rests {
 		sent := p.stats.Updates + p.stats.FullStates + p.stats.KeyframeFallbacks - p.counted
 		p.counted += sent
-		p.stats.InFlight += uint64(inFlight) - sent // which are in flight as well
+		// What was sent is in flight as well. An entity counts once, if it was sent twice in a tick.
+		p.stats.InFlight += uint64(inFlight) - min(sent, uint64(inFlight))
 	}
 	p.stats.NotVisible += uint64(hidden)
 	p.stats.Withheld += uint64(withheld)
@@ -42,7 +43,7 @@ func (p *Sender) waiting() (dirty, inFlight int) {
 			dirty += bits.OnesCount64(p.sight.View.Sees(b, s.Alive[b]) & p.acked.DirtyIn(b))
 		}
 	}
-	if p.sight.View.InView == nil && acks.HoldsAll(acks.Through) {
+	if p.sight.View.InView == nil && s.Recent.After(acks.Through) != nil && acks.HoldsAll(acks.Through) {
 		return dirty, p.states.worker.ChangedSince(acks.Through) - dirty
 	}
 	return dirty, acks.CountBehind(p.sight.View.InView, p.acked.Dirty)

@@ -15,7 +15,7 @@ type budget struct {
 	*peer
 
 	Rate    int64                // bytes per second; 0: no limit
-	Tokens  int64                // what may be sent now; below 0 by one packet at most
+	Tokens  int64                // what may be sent now; below 0 after packets that took more than there was
 	Control *ratecontrol.Control // nil: the rate is fixed
 
 	typical int               // mean bits of an update with its share of all overhead, in 1/typicalUnit
@@ -35,6 +35,7 @@ const (
 
 	typicalUnit  = 16
 	firstTypical = 76 * typicalUnit // until something was sent
+	mostGrowth   = 4                // of the mean: how much more than that an update of a tick counts
 
 	packetRate         = 15  // packets per second of a budget that is too small for larger ones
 	adaptivePacketRate = 30  // the same of a budget that adapts: many packets reveal more about the path
@@ -73,7 +74,7 @@ func (b *budget) savings() int64 {
 	if b.Control == nil {
 		saved = max(saved, b.Rate*int64(b.opts.TickRate)/8)
 	}
-	return saved + int64(b.opts.MTU*b.opts.TickRate)
+	return saved + int64(b.opts.MTU)*int64(b.opts.TickRate)
 }
 
 // earn adds the tokens of a tick.
@@ -91,7 +92,7 @@ func (b *budget) short() bool { return b.Rate > 0 && b.Tokens <= 0 }
 
 // affords reports whether there are tokens for some packets of full size.
 func (b *budget) affords(packets int) bool {
-	return b.Tokens >= int64(packets*b.opts.MTU*b.opts.TickRate)
+	return b.Tokens >= int64(packets)*int64(b.opts.MTU)*int64(b.opts.TickRate)
 }
 
 // affordable returns the bits of entries that may be sent now: those of full packets, if there is
@@ -117,7 +118,7 @@ func (b *budget) quantum() int64 {
 // spend takes the tokens for a packet.
 func (b *budget) spend(bytes int) {
 	if b.Rate > 0 {
-		b.Tokens -= int64(bytes * b.opts.TickRate)
+		b.Tokens -= int64(bytes) * int64(b.opts.TickRate)
 	}
 	if b.Control != nil {
 		b.Control.Spend(bytes)
@@ -184,8 +185,11 @@ func (b *budget) learn(sentAll bool) {
 	now, before := b.stats.Spending(), b.spent
 	bits, updates := now.Bits-before.Bits, now.Updates-before.Updates
 	if updates > 0 {
-		others := (now.FullStates-before.FullStates)*b.cost.dear + (now.Despawns-before.Despawns)*despawnBits
-		b.typical += (max(bits-others, 8)*typicalUnit/updates - b.typical) / 8
+		others := (now.FullStates-before.FullStates)*b.cost.dear + (now.Despawns-before.Despawns)*despawnBits +
+			(now.Parts-before.Parts)*8*(b.opts.MTU-partOverhead)
+		// Many full states of unknown cost must not look like a few large updates.
+		seen := min(max(bits-others, 8)*typicalUnit/updates, mostGrowth*b.typical)
+		b.typical += (seen - b.typical) / 8
 	}
 	b.spent, b.most = now, max(bits, b.most-b.most/ampleTicks)
 	if b.enough++; !sentAll {

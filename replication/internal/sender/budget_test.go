@@ -3,13 +3,15 @@ package sender
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/stretchr/testify/require"
 )
 
 // budgetOf returns a budget of a peer with packets of at most mtu bytes.
 func budgetOf(mtu, tickRate int, tokens int64) budget {
-	return budget{peer: &peer{opts: &config.ServerOptions{EndOptions: config.EndOptions{MTU: mtu}, TickRate: tickRate}}, Tokens: tokens}
+	return budget{peer: &peer{acked: &ackstate.Tracker{}, opts: &config.ServerOptions{EndOptions: config.EndOptions{MTU: mtu}, TickRate: tickRate}}, Tokens: tokens}
 }
 
 // TestABudgetPaysForHeadersToo: what remains for entries is less than the tokens by the headers of
@@ -41,4 +43,32 @@ func TestTokensAreBytesTimesTheTickRate(t *testing.T) {
 	require.False(t, b.short())
 	b.spend(100)
 	require.True(t, b.short())
+}
+
+// TestTokensOfManyLargePacketsDoNotOverflow where int has 32 bits.
+func TestTokensOfManyLargePacketsDoNotOverflow(t *testing.T) {
+	const mtu, tickRate = 65507, 1000
+	b := budgetOf(mtu, tickRate, 33*mtu*tickRate)
+	require.True(t, b.affords(33))
+	require.False(t, b.affords(34))
+	require.Greater(t, b.savings(), int64(mtu*tickRate-1))
+}
+
+// TestPartsAreNotLargeUpdates: an entity that is sent in many parts leaves the cost of updates as it was, and full
+// states of unknown cost, seen once, do not raise it much.
+func TestPartsAreNotLargeUpdates(t *testing.T) {
+	b := budgetOf(1200, 60, 0)
+	b.stats = &counters.PeerCounters{}
+	b.typical = firstTypical
+	for range 100 {
+		b.stats.Updates, b.stats.EntityBits = b.stats.Updates+50, b.stats.EntityBits+50*60
+		b.learn(true)
+	}
+	require.InDelta(t, 60, b.typical/typicalUnit, 1)
+	b.stats.Updates, b.stats.Parts, b.stats.EntityBits = b.stats.Updates+3, b.stats.Parts+28, b.stats.EntityBits+3*60+28*8*(1200-partOverhead)
+	b.learn(true)
+	require.InDelta(t, 60, b.typical/typicalUnit, 1)
+	b.stats.Updates, b.stats.FullStates, b.stats.EntityBits = b.stats.Updates+3, b.stats.FullStates+500, b.stats.EntityBits+500*300
+	b.learn(true)
+	require.Less(t, b.typical/typicalUnit, 90)
 }

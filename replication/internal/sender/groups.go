@@ -45,9 +45,6 @@ func (p *groupSender) send(of bitset.Set) (all bool) {
 	if dirty == 0 {
 		return false
 	}
-	p.packet.cache.Bound()
-	p.packet.cache.Pinned = true
-	defer func() { p.packet.cache.Pinned = false }()
 	switch {
 	case p.crowded > 0:
 		p.crowded--
@@ -142,9 +139,6 @@ func (p *groupSender) sendUnits(of bitset.Set, from, to int) bool {
 // exceeds a packet, the part before is sent. It returns false if no more packets may be sent.
 func (p *groupSender) sendUnit(slot int) bool {
 	u := &p.states.worker.batch
-	if p.packet.cache.Full() {
-		p.encodeAgain(u.entries)
-	}
 	first := len(u.entries)
 	p.gather(slot)
 	unit := u.entries[first:]
@@ -179,21 +173,6 @@ func (p *groupSender) take(unit []batchEntry) (size, work int, large bool) {
 		large = large || e.kind == batchLarge
 	}
 	return size, work, large
-}
-
-// encodeAgain empties the cache and encodes entries again. The packets that a group is sent in must
-// not depend on what else is in the cache, which depends on the number of workers.
-func (p *groupSender) encodeAgain(entries []batchEntry) {
-	p.packet.cache.Pinned = false
-	p.packet.cache.Bound()
-	p.packet.cache.Pinned = true
-	for i := range entries {
-		if e := &entries[i]; e.kind == batchState {
-			p.acked.Classify(int(e.slot)>>6, 1<<(e.slot&63))
-			r, _ := p.states.bestEntry(int(e.slot), &p.acked.Classes.List[0])
-			e.entry = r.Index
-		}
-	}
 }
 
 // sendBatch sends entries in one packet; if they don't fit, the last units in others. It returns

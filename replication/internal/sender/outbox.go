@@ -125,9 +125,17 @@ func (o *outbox) Flush() {
 		}
 	}
 	o.first = -1
+	o.loseFailed()
+}
+
+// loseFailed counts the packets that the send function did not take as lost, if they don't yet: they are those of an
+// earlier tick if the send function panicked in it.
+func (o *outbox) loseFailed() {
 	for _, sequence := range o.failed {
 		o.stats.SendErrors++
-		o.acked.LoseAt(sequence)
+		if sent := o.acked.Log.Find(sequence); sent != nil && sent.Status == ackstate.SentInFlight {
+			o.acked.LoseAt(sequence)
+		}
 	}
 	o.failed = o.failed[:0]
 }

@@ -13,10 +13,9 @@ import (
 type selector struct {
 	*peer
 	Weigh   func([]ecs.Entity, []float32) // the peer's own weights; nil: those of the components
-	Known   bitset.Set                    // slots whose entity the peer has acknowledged something of
 	Urgency Urgency                       // of dirty slots
 
-	// press finds them for choose: there may be dirty slots to be despawned, and dirty ones that are not in Known.
+	// press finds them for choose: there may be dirty slots to be despawned, and such of new entities.
 	anyGone, anyNew bool
 }
 
@@ -30,24 +29,8 @@ const (
 
 // drop frees the memory, as there is no budget or no session.
 func (p *selector) drop() {
-	if p.Known != nil || p.Urgency.Blocks != nil { // most peers have no budget, and nothing to write here
-		p.Urgency, p.Known = Urgency{}, nil
-	}
-}
-
-// meet updates which entities the peer knows.
-func (p *selector) meet() {
-	s := &p.snap.Slots
-	p.Known = p.Known.Grown(s.Len())
-	for b := range p.Known {
-		p.Known[b] = p.sight.View.Sees(b, p.Known[b]&^s.Churned[b]) | s.Alive[b]&^p.acked.Acks.None[b]
-	}
-}
-
-// forget notes that slots of a block have other entities than before.
-func (p *selector) forget(b int, slots uint64) {
-	if b < len(p.Known) {
-		p.Known[b] &^= slots
+	if p.Urgency.Blocks != nil { // most peers have no budget, and nothing to write here
+		p.Urgency = Urgency{}
 	}
 }
 
@@ -62,7 +45,7 @@ func (p *selector) press(c *chooser) {
 	p.anyGone, p.anyNew = false, false
 	for b := range u.Waiting {
 		live, gone := p.acked.Split(b, p.acked.Dirty[b])
-		p.anyGone, p.anyNew = p.anyGone || gone != 0, p.anyNew || live&^p.Known[b] != 0
+		p.anyGone, p.anyNew = p.anyGone || gone != 0, p.anyNew || live&p.acked.Acks.None[b] != 0
 		p.acked.Dirty[b] = live | gone
 		u.gain(b, p.acked.Dirty[b], &weights[b], live&^s.Lively(b, live))
 	}
@@ -94,13 +77,16 @@ func (p *selector) askWeights(c *chooser) []snapshot.SlicedWeights {
 		p.Weigh(c.entities, c.given)
 	}
 	for i, slot := range c.asked {
+		if p.acked.Acks.Ended.Has(int(slot)) { // the client may still show an earlier entity, which must not stay
+			c.given[i] = max(c.given[i], 1)
+		}
 		chance := snapshot.ChanceOf(int(slot), uint32(p.snap.Tick))
 		c.weights[slot>>6].Put(int(slot), c.given[i], chance)
 	}
 	return c.weights
 }
 
-// choose sets c.Chosen to the dirty slots that are sent, as many as so many bits have room for.
+// choose sets c.chosen to the dirty slots that are sent, as many as so many bits have room for.
 // Despawns and spawns have shares of their own, and compete for the rest as well.
 func (p *selector) choose(c *chooser, room int, cost prices) {
 	u := &p.Urgency
@@ -122,7 +108,7 @@ type share uint8
 
 const (
 	despawns   share = iota
-	spawns           // of entities that the peer does not know yet
+	spawns           // of entities of which the peer holds nothing
 	everything       // dirty
 )
 
@@ -138,7 +124,7 @@ func (p *selector) addCandidates(c *chooser, of share) bool {
 			case despawns: // press has split them: everything that is not live is gone
 				c.add(b, d&^live, 0)
 			case spawns:
-				c.add(b, live&^p.Known[b], ^uint64(0))
+				c.add(b, live&p.acked.Acks.None[b], ^uint64(0))
 			default:
 				c.add(b, d, p.acked.Costly(b, live))
 			}

@@ -44,7 +44,6 @@ func (p *stateSender) relay(splits bool) bool {
 func (p *stateSender) copyMost(run *encode.Run) {
 	for i := range run.Packets {
 		k, from := p.packet, &run.Packets[i]
-		p.worker.Bound()
 		k.open(run.Set.Front())
 		run.Set.BeginLists(&k.cache.Slots, run.Part)
 		room := k.w.Remaining() - from.Bits // for entries that are not in the set

@@ -63,7 +63,6 @@ func (p *stateSender) sendSlots(of bitset.Set, from, to int) bool {
 // sendBlock sends what the peer needs of slots of a block. They are clean afterwards, until they
 // change or what was sent is lost.
 func (p *stateSender) sendBlock(b int, d uint64) error {
-	p.worker.Bound()
 	live, gone := p.acked.Split(b, d)
 	p.acked.Dirty[b] &^= d &^ live &^ gone // gone before the peer was sent any of them
 	d = live | gone

@@ -21,6 +21,7 @@ const maxChoices = 3
 
 // prepare starts a tick. The chooser is that of the worker whose goroutine this is.
 func (p *Sender) prepare(c *chooser) {
+	p.loseFailed()
 	p.acked.Settled.Begin(p.acked)
 	p.acked.Grow()
 	p.sight.Limit()
@@ -37,9 +38,6 @@ func (p *Sender) prepare(c *chooser) {
 	}
 	p.acked.Expire()
 	p.acked.Look()
-	if p.Budget.Rate > 0 {
-		p.Selector.meet()
-	}
 	if p.Sending {
 		p.markLacking()
 	}
@@ -77,11 +75,12 @@ func (p *Sender) beginSilence() {
 // whose entity was spawned or despawned.
 func (p *Sender) rest() {
 	s := &p.snap.Slots
-	for _, b := range s.ChurnedBlocks {
-		if int(b) < len(p.sight.View.InView) {
-			p.sight.View.InView[b] &^= s.Churned[b]
+	if in := p.sight.View.InView; in != nil {
+		for _, b := range s.ChurnedBlocks {
+			if int(b) < len(in) {
+				in[b] &^= s.Churned[b]
+			}
 		}
-		p.Selector.forget(int(b), s.Churned[b])
 	}
 	p.acked.Expire()
 	p.acked.MarkChanged()
@@ -198,7 +197,9 @@ func (p *Sender) end() {
 			p.Selector.drop()
 		} else {
 			p.Selector.Urgency.wait(p.acked.Dirty)
-			p.Budget.learn(p.planned == sendAll && p.states.resume == 0)
+			if p.acked.MaySendNow() {
+				p.Budget.learn(p.planned == sendAll && p.states.resume == 0)
+			}
 		}
 	}
 	p.account()

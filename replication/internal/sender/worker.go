@@ -40,6 +40,7 @@ func (c *worker) fill(peers []*Sender) {
 	c.makePacketSets(peers)
 	for _, p := range peers {
 		if !p.Rests {
+			c.Bound()
 			p.Sending = true
 			p.sendPlanned(c)
 		}

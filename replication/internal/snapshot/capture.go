@@ -7,7 +7,6 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
-	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
@@ -25,12 +24,11 @@ type capture struct {
 	Components []ecs.ID // by component
 	probe      archeutil.MaskProbe
 	Tables     map[ecs.Mask]*Table
-	Order      []*Table   // the tables, oldest first
-	codes      []uint32   // of one component in a block of rows
-	left       []uint32   // slots whose entities are not in their row of the last capture
-	found      bitset.Set // slots whose entities were found in another row
-	contested  bool       // another server wrote to the markers; see markers.go
-	contests   int        // consecutive ticks in which one did
+	Order      []*Table // the tables, oldest first
+	codes      []uint32 // of one component in a block of rows
+	left       []uint32 // slots whose entities are not in their row of the last capture
+	contested  bool     // another server wrote to the markers; see markers.go
+	contests   int      // consecutive ticks in which one did
 
 	// Scratch memory for the link of a new sub-entity.
 	linkSlot    [1]uint32
@@ -121,12 +119,12 @@ func (s *Snapshot) table(mask *ecs.Mask) *Table {
 func (s *Snapshot) captureTable(t *Table) {
 	t.captured = s.Tick
 	q := s.World.Query(&t.Filter)
+	defer q.Close()
 	n := q.Count()
 	s.Capture.resize(t, n)
 	for first := 0; first < n; first += CaptureRows {
 		s.captureBlock(t, first, min(CaptureRows, n-first), &q)
 	}
-	q.Close()
 }
 
 // captureBlock captures n rows from row first on. The query is before the first of them;
@@ -150,9 +148,6 @@ func (s *Snapshot) captureBlock(t *Table, first, n int, q *ecs.Query) {
 	for i := range t.Members {
 		m := &t.Members[i]
 		if m.values.Refers() { // captureReferences does that later
-			if moved {
-				m.Blocks[first/CaptureRows].rows = 0
-			}
 			continue
 		}
 		p := m.gathered
@@ -161,7 +156,7 @@ func (s *Snapshot) captureBlock(t *Table, first, n int, q *ecs.Query) {
 		}
 		block := &m.Blocks[first/CaptureRows]
 		bytes := m.bytes[uintptr(first)*m.values.Bytes():]
-		same := !moved && block.rows == n && (m.values.Once || m.values.SameBytes(bytes, p, n))
+		same := block.rows == n && (m.values.Once || m.values.SameBytes(bytes, p, n))
 		if !same || !block.rest(m.values.Every) {
 			block.clamped = m.values.ReadColumn(s.Capture.codes, p, n)
 			switch {
@@ -311,6 +306,7 @@ func (s *Snapshot) captureReferences(t *Table) {
 	// Most relations have no fields besides their target, and need no visit.
 	visits := slices.ContainsFunc(t.Members, func(m member) bool { return m.values.Refers() && m.values.Size > 0 })
 	q := s.World.Query(&t.Filter)
+	defer q.Close()
 	for first := 0; first < n; first += CaptureRows {
 		rows := min(CaptureRows, n-first)
 		switch {
@@ -333,7 +329,6 @@ func (s *Snapshot) captureReferences(t *Table) {
 			}
 		}
 	}
-	q.Close()
 }
 
 // captureReferrer captures n rows, from row first on, of a component that refers to entities. Their

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -72,8 +73,6 @@ func (s *Snapshot) seat(t *Table, row int, e ecs.Entity, m *marker) {
 		c.left = append(c.left, t.slots[row])
 	}
 	slot := s.identify(e, m, t)
-	c.found = c.found.Grown(slot + 1)
-	c.found.Add(slot)
 	if len(s.Schema.Conditions) > 0 {
 		s.seatSubEntities(t, row, slot)
 	}
@@ -133,8 +132,9 @@ func (s *Snapshot) changeComponents(slot int, t *Table) {
 func (s *Snapshot) removeGone() {
 	c := &s.Capture
 	slices.Sort(c.left)
-	for _, slot := range c.left {
-		if int(slot) < len(c.found)*64 && c.found.Has(int(slot)) {
+	for _, slot := range slices.Compact(c.left) {
+		m := (*marker)(archeutil.LookUp(s.World, s.Slots.Info[slot].Entity, c.Marker))
+		if m != nil && m.slot == slot+1 {
 			continue
 		}
 		if s.Schema.Refers {
@@ -147,7 +147,6 @@ func (s *Snapshot) removeGone() {
 		s.Slots.Remove(int(slot), s.Tick)
 	}
 	c.left = c.left[:0]
-	clear(c.found)
 }
 
 // seatSubEntities gives the entity in a row its sub-entities.

@@ -6,12 +6,15 @@ import "unsafe"
 // a block that rests costs only a comparison. In a block that never rests keeping them is a waste,
 // so that is tried less and less often.
 type MemberBlock struct {
-	rows    int // whose bytes are kept; 0: none
+	rows    int // whose bytes are kept; 0: none, or ofOthers
 	clamped int // values that were out of range when they were last quantised
 	Rested  int // captures that found the kept bytes unchanged
 	wait    uint8
 	level   uint8
 }
+
+// ofOthers stands for rows whose bytes are of other entities than are in them now.
+const ofOthers = -1
 
 // maxKeepLevel limits the wait before bytes are kept again, to 15 captures.
 const maxKeepLevel = 4

@@ -125,8 +125,14 @@ func (t *Table) resizeParts(n int) {
 	}
 }
 
-// seated records whether the slots of a block of rows, from row first on, are consecutive.
+// seated records that a block of rows, from row first on, has other entities than before: whether their slots are
+// consecutive, and that the bytes that are kept are of no use.
 func (t *Table) seated(first int, slots []uint32) {
+	for i := range t.Members {
+		if b := &t.Members[i].Blocks[first/CaptureRows]; b.rows > 0 {
+			b.rows = ofOthers
+		}
+	}
 	t.together.Add(first / CaptureRows)
 	for i, slot := range slots {
 		if slot != slots[0]+uint32(i) {
