@@ -192,6 +192,29 @@ func TestTheWelcomeHasTheRates(t *testing.T) {
 	require.Equal(t, 2, x.client.SendInterval())
 }
 
+// TestIntervalsThatTheWelcomeLacks are measured: one that is set when the session has begun, and one that becomes longer
+// while the world rests.
+func TestIntervalsThatTheWelcomeLacks(t *testing.T) {
+	for _, resting := range []bool{false, true} {
+		x := newWire(t, testSchema(), WithTickRate(20))
+		e := x.spawn(ecs.ComponentID[tPosition](x.world))
+		if resting {
+			x.rounds(5)
+			x.peer.SetSendInterval(3)
+			x.rounds(20 * 100)
+		} else {
+			x.server.OnConnect(func(p *Peer) { p.SetSendInterval(3) })
+			x.rounds(5)
+		}
+		require.Equal(t, 1, x.client.SendInterval())
+		for i := range 3 * 40 {
+			(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X = float32(i%7 + 1)
+			x.round()
+		}
+		require.Equal(t, 3, x.client.SendInterval(), "resting: %v", resting)
+	}
+}
+
 // TestWelcomesWithoutRates are malformed.
 func TestWelcomesWithoutRates(t *testing.T) {
 	x := newWire(t, testSchema())

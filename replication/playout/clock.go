@@ -61,6 +61,14 @@ const (
 	longFrame      = 0.1  // seconds: in a longer frame, nobody knows when packets arrived, unless most are longer
 )
 
+// setInterval sets the interval between states to what it is now. If it became shorter, so do the gaps.
+func (c *clock) setInterval(interval float64) {
+	if interval < c.interval {
+		c.gaps.shorten(interval)
+	}
+	c.interval = interval
+}
+
 // received notes a state that came in this frame. length is how much of the server's time nothing is known about until
 // it: the time since the state before, unless the server had nothing to send. known reports whether it came just now,
 // and not at some time in a long frame.
@@ -78,7 +86,7 @@ func (c *clock) received(at, length float64, known bool) {
 			}
 		}
 		if c.any && offset-c.path.base()+length < longestGap*c.rate {
-			c.gaps.add(offset, length)
+			c.gaps.add(offset, length, c.interval)
 		}
 	}
 	if length >= at-c.newest {

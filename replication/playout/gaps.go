@@ -20,8 +20,9 @@ type gaps struct {
 }
 
 type gap struct {
-	offset float64
-	length int32
+	offset   float64
+	length   int32
+	interval int32 // between states, as it was then
 }
 
 const (
@@ -29,8 +30,8 @@ const (
 	maxLength = 255  // ticks; longer ones count as this long
 )
 
-// add takes in a state.
-func (g *gaps) add(offset, length float64) {
+// add takes in a state, of a server that sends one per interval.
+func (g *gaps) add(offset, length, interval float64) {
 	if g.ring == nil {
 		g.ring, g.offsets = make([]gap, maxGaps), make([]float64, 0, maxGaps)
 	}
@@ -42,7 +43,7 @@ func (g *gaps) add(offset, length float64) {
 	} else {
 		g.n++
 	}
-	*place = gap{offset, int32(min(max(math.Round(length), 0), maxLength))}
+	*place = gap{offset, int32(min(max(math.Round(length), 0), maxLength)), int32(interval)}
 	g.next = (g.next + 1) % maxGaps
 	at, _ := slices.BinarySearch(g.offsets, offset)
 	g.offsets = slices.Insert(g.offsets, at, offset)
@@ -62,6 +63,20 @@ func (g *gaps) shift(by float64, latest int, most float64) {
 		g.offsets = append(g.offsets, gap.offset)
 	}
 	slices.Sort(g.offsets)
+}
+
+// shorten makes lengths shorter that were seen with a longer interval. As many states get lost as before, so gaps are
+// as many intervals long.
+func (g *gaps) shorten(interval float64) {
+	g.lengths = [maxLength + 1]int32{}
+	for i := range g.n {
+		gap := &g.ring[i]
+		if was := float64(gap.interval); was > interval {
+			gap.length = int32(max(math.Round(float64(gap.length)*interval/was), 1))
+			gap.interval = int32(interval)
+		}
+		g.lengths[gap.length]++
+	}
 }
 
 // exceeding returns the share of gaps that need a larger offset than the given one.

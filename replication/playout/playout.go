@@ -153,7 +153,8 @@ func (p *Playout) mustExist() {
 // receive makes time pass, and takes note of what came.
 func (p *Playout) receive(dt time.Duration) {
 	c := &p.clock
-	c.rate, c.interval = float64(p.client.TickRate()), float64(p.client.SendInterval())
+	c.rate = float64(p.client.TickRate())
+	c.setInterval(float64(p.client.SendInterval()))
 	p.watch.Keep = delta.Tick(c.rate + 3*c.interval) // longer than almost any delay
 	ticks := dt.Seconds() * c.rate
 	c.now += ticks

@@ -20,7 +20,8 @@ type Settled struct {
 	since    uint16     // ticks since the interval changed
 	waits    uint16     // for so many acknowledgements, after the interval has changed
 	ended    uint16     // low bits of the last tick that ended
-	interval uint8      // the send interval, 0 before the first tick
+	interval uint8      // the send interval, before the first tick that of the welcome
+	begun    bool       // there was a tick
 	all      bool       // since the last state packet, nothing was left unsent in a tick of the interval
 	inTurn   bool       // the last tick was one of these
 	settled  bool       // all, as of the beginning of this tick
@@ -54,17 +55,18 @@ func (s *Settled) End(now delta.Tick) { s.ended = uint16(now) }
 // follow notices a new send interval. If it divides the old one, what the client has measured is still a
 // multiple, so packets are settled again once it no longer reaches back to before the change: the peer may
 // not have been sent anything in that tick. Otherwise no packet is settled until the client has measured
-// anew. The same goes for the shorter distance that there may be where ticks wrap.
+// anew. The same goes for the shorter distance that there may be where ticks wrap, and in a session that begins
+// with another interval than its welcome had: the client relies on that one, see clock.Interval.
 //
 // What the client has measured is the distance of some two packets. In a world at rest there may be a second
 // between any two.
 func (s *Settled) follow(p *Tracker) {
 	now, interval := p.Snap.Tick, uint8(p.Interval)
-	begun := len(p.Log.Ring) > 0
+	anySent := len(p.Log.Ring) > 0
 	switch {
-	case s.interval == 0:
-		s.sent = now
-	case begun && p.Log.Next != s.next:
+	case !s.begun:
+		s.begun, s.sent = true, now
+	case anySent && p.Log.Next != s.next:
 		last := p.Log.At(p.Log.Next - 1).Tick
 		s.longest, s.sent = max(s.longest, uint16(min(last-s.sent, math.MaxUint16))), last
 	}
@@ -72,7 +74,7 @@ func (s *Settled) follow(p *Tracker) {
 	if s.since += min(math.MaxUint16-s.since, 1); shorter || interval != s.interval {
 		s.since = 0
 	}
-	if begun && (shorter || s.interval%interval != 0) {
+	if anySent && shorter || s.interval%interval != 0 {
 		s.waits = uint16(remeasure + p.Log.open())
 		s.longest = 0
 	}

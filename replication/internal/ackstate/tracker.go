@@ -72,7 +72,7 @@ func (p *Tracker) Begin(first uint32, interval delta.Tick, compact, waits bool) 
 	p.Log, p.Followed, p.unsure = NewSentLog(first, interval), first, ^uint32(0)
 	p.exact = 0
 	p.Trip, p.AnyAcked = clock.RoundTrip{}, false
-	p.Join, p.Silence, p.Settled, p.arrivals = Join{}, Silence{answered: first}, Settled{}, nil
+	p.Join, p.Silence, p.Settled, p.arrivals = Join{}, Silence{answered: first}, Settled{interval: uint8(interval)}, nil
 	p.Classes.Compact = compact
 	p.Structure = nil
 	if waits {
