@@ -61,7 +61,7 @@ const (
 // present frame has come stays as it is.
 func (c *Ticks) Begin(tick, rate uint32) {
 	own := c.pace
-	own.Now, own.part, own.Rate = 0, 0, rate
+	own.Now, own.wraps, own.part, own.Rate = 0, 0, 0, rate
 	*c = Ticks{pace: own}
 	c.Arrive(tick)
 }

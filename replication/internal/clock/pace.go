@@ -5,9 +5,10 @@ import "time"
 // pace is a client's own time, in ticks of its server. The user measures how much time passes, or each
 // Apply counts as a tick.
 type pace struct {
-	Now  uint32 // full ticks since the session began
-	Rate uint32 // ticks in a second
-	part uint64 // what has passed of the next tick, in tickParts
+	Now   uint32 // full ticks since the session began, modulo 2^32
+	Rate  uint32 // ticks in a second
+	wraps uint32 // of Now
+	part  uint64 // what has passed of the next tick, in tickParts
 
 	step   float64 // ticks since the last Apply
 	before float64 // the same of the frame before
@@ -32,7 +33,9 @@ func (p *pace) pass(parts uint64) (ticks float64) {
 	p.part += parts
 	full := uint32(p.part / tickParts)
 	p.part %= tickParts
-	p.Now += full
+	if p.Now += full; p.Now < full {
+		p.wraps++
+	}
 	p.passed += full
 	ticks = float64(parts) / float64(tickParts)
 	p.step += ticks
@@ -42,8 +45,8 @@ func (p *pace) pass(parts uint64) (ticks float64) {
 // fraction returns what has passed of the next tick.
 func (p *pace) fraction() float64 { return float64(p.part) / float64(tickParts) }
 
-// time returns the ticks since the session began.
-func (p *pace) time() float64 { return float64(p.Now) + p.fraction() }
+// time returns the ticks since the session began. It does not wrap.
+func (p *pace) time() float64 { return float64(uint64(p.wraps)<<32|uint64(p.Now)) + p.fraction() }
 
 // hitch reports whether the present frame is longer than any that a game plans: packets that came in it
 // have waited for the client.
