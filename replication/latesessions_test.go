@@ -2,10 +2,13 @@ package replication
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
@@ -244,4 +247,86 @@ func TestOfferedSequencesStayNearTheCurrentSession(t *testing.T) {
 		}
 		last = m.Sequence
 	}
+}
+
+// TestLateHashesOfTheSessionBeforeThePrevious: without checksums they may look like states, but their sequences are not
+// believed. If they were, all genuine states would be too old afterwards.
+func TestLateHashesOfTheSessionBeforeThePrevious(t *testing.T) {
+	for seed := range uint64(20) {
+		x := newWire(t, testSchema(), WithoutChecksum(), WithStateHash(1), WithSeed(seed+1))
+		x.restart(faceOf(x.server.schema), seed+7)
+		e := x.spawn(ecs.ComponentID[tPosition](x.world))
+		x.rounds(6)
+		position := func() *tPosition { return (*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))) }
+		var late [][]byte
+		for range 40 {
+			position().X++
+			for _, p := range x.replicate() {
+				if x.deliver(p); len(p) > wire.ChecksumSize && p[wire.ChecksumSize] == byte(wire.KindHashes) && wire.IsState(p) {
+					late = append(late, p)
+				}
+			}
+			x.answer(x.apply()...)
+		}
+		for range 2 {
+			x.client.Reconnect()
+			for range 8 {
+				position().X++
+				x.round()
+			}
+			require.True(t, x.client.Complete())
+		}
+		before := x.client.Stats()
+		for _, p := range late {
+			require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
+		}
+		require.Equal(t, before.Packets, x.client.Stats().Packets)
+		position().X = 1
+		x.rounds(3)
+		x.requireEqual()
+		require.EqualValues(t, 3, x.client.Stats().Sessions)
+	}
+}
+
+// TestOnePacketDoesNotEndASessionWithoutChecksum, whatever its sequence and tick are, and if it comes twice.
+func TestOnePacketDoesNotEndASessionWithoutChecksum(t *testing.T) {
+	x, e, move := crowd(t, 5, WithoutChecksum())
+	nothing := func(w *bitbuf.Writer) { beginEntries(w) }
+	rng := rand.New(rand.NewPCG(replicationtest.Seed(t), 1))
+	for n := range 200 {
+		packet := x.forgeState(rng.Uint32(), rng.Uint32(), nothing)
+		if n < 32-11 {
+			packet = x.forgeState(x.client.recv.Window.Newest+1<<(n+11), x.server.Tick(), nothing)
+		}
+		for range 2 {
+			require.ErrorIs(t, x.client.Receive(packet), wire.ErrStale)
+		}
+		move(e[0], 0.5)
+		x.round()
+		x.requireEqual()
+	}
+	require.EqualValues(t, 1, x.client.Stats().Sessions)
+	require.EqualValues(t, 5, x.client.Stats().Spawns)
+}
+
+// TestOutagesWithoutChecksum: after an outage in which more packets are lost than the client remembers, it takes the
+// second one that arrives.
+func TestOutagesWithoutChecksum(t *testing.T) {
+	x, e, move := crowd(t, 5, WithoutChecksum(), neverSilent)
+	for n := range wire.WindowSize + 100 {
+		move(e[0], float32(1-n%2*2))
+		x.replicate()
+	}
+	before := x.client.Stats().Packets
+	for range 2 {
+		move(e[0], 1)
+		packets := x.replicate()
+		require.Len(t, packets, 1)
+		require.Equal(t, before, x.client.Stats().Packets, "the first one is not believed")
+		x.deliver(packets...)
+	}
+	require.Equal(t, before+1, x.client.Stats().Packets)
+	x.rounds(3)
+	x.requireEqual()
+	require.EqualValues(t, 1, x.client.Stats().Sessions)
 }

@@ -102,7 +102,7 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 	if !key.Matches(packet, h.Sequence, h.Tick) {
 		return h, wire.ErrChecksum
 	}
-	if !rc.Window.Fresh(h.Sequence) {
+	if !rc.Window.Fresh(h.Sequence) || key.Off && !rc.Window.Near(h.Sequence) {
 		return h, wire.ErrStale
 	}
 	if err = rc.DecodeBody(rest, pad, &h); !StateTaken(err) {

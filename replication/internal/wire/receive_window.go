@@ -8,6 +8,7 @@ const WindowSize = 1024
 type ReceiveWindow struct {
 	Newest   uint32                  // before the first packet, the sequence before it
 	Any      bool                    // a packet arrived
+	far      uint32                  // of the latest packet, if Near refused it; otherwise Newest
 	interval uint32                  // see NewReceiveWindow
 	seen     [WindowSize / 64]uint64 // bit by sequence modulo WindowSize
 	acked    [WindowSize / 64]uint64
@@ -18,7 +19,7 @@ type ReceiveWindow struct {
 // sequence. Packets before that are not of this session. interval is the one between state packets that
 // the welcome named, in ticks.
 func NewReceiveWindow(first, interval uint32) ReceiveWindow {
-	w := ReceiveWindow{Newest: first - 1, interval: interval}
+	w := ReceiveWindow{Newest: first - 1, far: first - 1, interval: interval}
 	for i := range w.seen {
 		w.seen[i] = ^uint64(0)
 	}
@@ -34,6 +35,19 @@ func (w *ReceiveWindow) Fresh(sequence uint32) bool {
 	return w.Newest-sequence < WindowSize && w.seen[sequence%WindowSize/64]>>(sequence%64)&1 == 0
 }
 
+// Near reports whether the sequence of a fresh packet is believable without a checksum. The sequence of a packet that
+// is damaged or of another session may be any number, and all genuine packets would be too old after it. So a packet
+// that is more than a window ahead is believed only if another one near it was refused just before: after an outage in
+// which many packets were lost, that costs one more. A packet that is less far ahead leaves all later ones fresh.
+func (w *ReceiveWindow) Near(sequence uint32) bool {
+	if int32(sequence-w.Newest) <= WindowSize {
+		return true
+	}
+	apart := int32(sequence - w.far)
+	w.far = sequence
+	return apart != 0 && -WindowSize < apart && apart < WindowSize
+}
+
 // Add notes that a fresh packet of a tick arrived and whether to acknowledge it.
 func (w *ReceiveWindow) Add(sequence, tick uint32, ack bool) {
 	w.Any = true
@@ -43,6 +57,7 @@ func (w *ReceiveWindow) Add(sequence, tick uint32, ack bool) {
 		}
 		w.Newest = sequence
 	}
+	w.far = w.Newest
 	w.set(sequence, true, ack)
 	w.ticks[sequence%WindowSize] = tick
 }

@@ -76,3 +76,46 @@ func TestReceiveWindowMatchesTheNaiveList(t *testing.T) {
 		}
 	}
 }
+
+// TestOneWrongSequenceLeavesGenuineOnesFresh, whatever it is, at first and later, twice and with genuine packets
+// between; a second one near it is believed.
+func TestOneWrongSequenceLeavesGenuineOnesFresh(t *testing.T) {
+	rng := rand.New(rand.NewPCG(replicationtest.Seed(t), 10))
+	add := func(w *ReceiveWindow, sequence uint32) bool {
+		ok := w.Fresh(sequence) && w.Near(sequence)
+		if ok {
+			w.Add(sequence, 0, true)
+		}
+		return ok
+	}
+	for _, first := range []uint32{0, 1<<31 - 10, 1<<32 - 10} {
+		for sent := range uint32(30) {
+			for n := range 100 {
+				w := NewReceiveWindow(first, 1)
+				next := first
+				for ; next != first+sent; next++ {
+					require.True(t, add(&w, next))
+				}
+				wrong := next - 1 + WindowSize + uint32(n)
+				if n > 2 {
+					wrong = rng.Uint32()
+				}
+				add(&w, wrong)
+				require.False(t, add(&w, wrong), "the same again")
+				require.True(t, add(&w, next) || wrong == next, "%d after %d of %d", wrong, sent, first)
+			}
+		}
+		w := NewReceiveWindow(first, 1)
+		far := first + WindowSize + 500
+		require.False(t, add(&w, far))
+		require.False(t, add(&w, far+WindowSize), "not near")
+		require.True(t, add(&w, far+1), "overtaken")
+		require.True(t, add(&w, far+WindowSize))
+		require.True(t, add(&w, far+2), "late")
+		far += 1 << 20
+		require.False(t, add(&w, far))
+		require.True(t, add(&w, w.Newest+1))
+		require.False(t, add(&w, far+1), "a genuine one came between")
+		require.True(t, add(&w, far+2))
+	}
+}
