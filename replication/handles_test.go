@@ -31,6 +31,7 @@ var safeHandles = map[string]string{
 	"applier.writeRow":         "update checked",
 	"applier.spawnEntity":      "it made the entity, or match checked it",
 	"applier.changecomponents": "applyReplica, applySubEntity and detach checked",
+	"applier.forgetremoved":    "applyReplica checked",
 	"worldView.place":          "present checks",
 	"applier.setTarget":        "checks the holder; the target is from worldView.entity, which checks",
 	"worldView.verifyEntity":   "Verify checked",

@@ -495,3 +495,79 @@ func TestClientsHoldStatesForTwoWindows(t *testing.T) {
 		require.LessOrEqual(t, len(held.Ring), 2*window+2, "window %d: it has room for no more than it needs", window)
 	}
 }
+
+// TestWhatTheUserRemovedComesAnew: three entities go out of view and come back. The client's user removes one of them,
+// and a component of another one.
+func TestWhatTheUserRemovedComesAnew(t *testing.T) {
+	for _, play := range []struct {
+		name                     string
+		linger, first, reconnect bool // first: the user removes them before they end
+	}{
+		{name: "removed before", first: true},
+		{name: "removed before, lingering", first: true, linger: true},
+		{name: "removed while lingering", linger: true},
+		{name: "in another session", linger: true, reconnect: true},
+	} {
+		x, e, _ := crowd(t, 3)
+		health := ecs.ComponentID[tHealth](x.mirror)
+		for _, e := range e {
+			x.world.Add(e, ecs.ComponentID[tHealth](x.world))
+		}
+		hidden, added := false, 0
+		x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return !hidden }})
+		x.rounds(3)
+		OnAdd(x.client, func(ecs.Entity, *tHealth) { added++ })
+		x.client.apply.Lingering.MayEnd = func(delta.Tick) bool { return !play.linger }
+		third, _ := x.mirrored(e[2])
+		remove := func() {
+			m, ok := x.mirrored(e[0])
+			require.True(t, ok, play.name)
+			x.mirror.RemoveEntity(m)
+			m, _ = x.mirrored(e[1])
+			x.mirror.Remove(m, health)
+		}
+		if play.first {
+			remove()
+			x.rounds(2)
+		}
+		hidden = true
+		x.rounds(3)
+		if !play.first {
+			remove()
+		}
+		if play.reconnect {
+			x.client.Reconnect()
+		} else {
+			x.rounds(2)
+		}
+		require.Equal(t, play.linger, x.mirror.Alive(third), play.name)
+		require.Zero(t, added, play.name)
+		hidden = false
+		x.rounds(8)
+		x.requireEqual(play.name)
+		require.Equal(t, play.linger, x.mirror.Alive(third), play.name)
+		want := 3
+		if play.linger {
+			want = 2 // the third one goes on
+		}
+		require.Equal(t, want, added, play.name)
+	}
+}
+
+// TestEntityThatTheUserRemovedComesAnewWithinAnApply: it goes out of view and comes back between two calls.
+func TestEntityThatTheUserRemovedComesAnewWithinAnApply(t *testing.T) {
+	x, e, move := crowd(t, 2)
+	hidden := false
+	x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return !hidden }})
+	x.rounds(2)
+	m, _ := x.mirrored(e[0])
+	x.mirror.RemoveEntity(m)
+	x.rounds(2)
+	for n := range 6 {
+		hidden = n < 2
+		move(e[0], 1)
+		x.deliver(x.replicate()...)
+	}
+	x.rounds(2)
+	x.requireEqual()
+}

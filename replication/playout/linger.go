@@ -8,8 +8,9 @@ import "github.com/arche-replicate/arche-replicate/delta"
 //
 // They go in the first [replication.Client.Apply] after [Playout.Advance] has come to that moment, or earlier: as soon
 // as another entity has their slot, if the world is reset, or if a new session shows that they have ended. What they
-// have under a condition, such as [replication.OwnerOnly], goes at once. A client that uses Linger must call Advance in
-// every frame.
+// have under a condition, such as [replication.OwnerOnly], goes at once. One that the server spawns anew while it
+// lingers, since it is in view again, goes on as the same entity, with what the user removed of it. A client that uses
+// Linger must call Advance in every frame.
 func Linger(p *Playout) {
 	p.mustExist()
 	p.inside.Apply.Lingering.MayEnd = func(tick delta.Tick) bool {

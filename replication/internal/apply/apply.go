@@ -39,13 +39,23 @@ func (a *Applier) applyReplica(slot uint32, m *replica) {
 		a.spawnEntity(slot, m, state)
 		return
 	}
+	anew := m.ended || m.Held.EndedAfter(m.Tick) // the server removed it and spawned it again
+	m.ended = false
 	if m.Removed || !archeutil.Alive(a.View.World, m.Entity) {
+		if anew {
+			a.forgetEntity(slot, m)
+			a.spawnEntity(slot, m, state)
+			return
+		}
 		m.Removed = true // by the user; do not respawn it
 		a.Referrers.drop(allComponents, &m.Links)
 		m.Tick, m.Layout, m.Strings, m.values = state.Tick, state.Layout, nil, nil
 		return
 	}
 	old := m.Held.At(m.Tick)
+	if anew && a.forgetRemoved(m) {
+		old = nil // so that all rows are written
+	}
 	if m.Layout != state.Layout {
 		a.changeComponents(m, state)
 	}
@@ -56,7 +66,7 @@ func (a *Applier) applyReplica(slot uint32, m *replica) {
 // returns false, and has done nothing, in any other case, which is left to applyReplica.
 func (a *Applier) update(slot uint32, m *replica) bool {
 	state := m.Held.Newest()
-	if !m.Shown || m.Removed || m.Empty || state == nil || state.Tick != m.Newest || state.Layout != m.Layout ||
+	if !m.Shown || m.Removed || m.ended || m.Empty || state == nil || state.Tick != m.Newest || state.Layout != m.Layout ||
 		state.Generation != m.generation || len(state.Layout.Shared) > 0 || a.View.Resources.In(int(slot)) {
 		return false
 	}
@@ -157,7 +167,27 @@ func (a *Applier) forgetEntity(slot uint32, m *replica) {
 			a.stats.Despawns++
 		}
 	}
-	m.Shown, m.Removed, m.Entity, m.Layout, m.Strings, m.values = false, false, ecs.Entity{}, nil, nil, nil
+	m.Shown, m.Removed, m.ended = false, false, false
+	m.Entity, m.Layout, m.Strings, m.values = ecs.Entity{}, nil, nil, nil
+}
+
+// forgetRemoved notes that an entity lacks the components that the user removed, so that they are added again. It
+// reports whether there are any.
+func (a *Applier) forgetRemoved(m *replica) bool {
+	has := m.Layout.Set
+	for k := has.Next(0); k >= 0; k = has.Next(k + 1) {
+		if !a.View.World.Has(m.Entity, a.View.Components[k]) {
+			a.Referrers.drop(k, &m.Links)
+			a.View.dropStrings(m, k)
+			has.Toggle(k)
+		}
+	}
+	l := a.recv.Layouts.Of(has)
+	if l == nil || l == m.Layout { // there are too many layouts, or all components
+		return false
+	}
+	m.Layout = l
+	return true
 }
 
 // spawnEntity makes the world show the first state of a slot, with a new entity or an expected one.

@@ -37,7 +37,7 @@ func (l *Lingering) update(rc *receive.Receiver, view *worldView) {
 			rest = append(rest, slot)
 			continue
 		}
-		m.Dirty = false
+		m.Dirty, m.ended = false, true
 		l.slots = append(l.slots, slot)
 	}
 	rc.Dirty = rest

@@ -182,6 +182,17 @@ func (h *HeldStates) Newest() *HeldState {
 	return h.nth(int(h.N) - 1)
 }
 
+// EndedAfter reports whether the slot is known to have been empty between two states, the later one of which is of a
+// later tick than t.
+func (h *HeldStates) EndedAfter(t delta.Tick) bool {
+	for i := int(h.N) - 1; i >= 0 && h.nth(i).Tick.After(t); i-- {
+		if _, ended := h.nth(i).Ended(); ended {
+			return true
+		}
+	}
+	return false
+}
+
 // put returns the place for the state of tick t, which has that tick set already; now is the newest
 // tick. It returns nil if the state is no longer needed. words is how many words the state has.
 //

@@ -337,3 +337,19 @@ func TestRestsAndLateStates(t *testing.T) {
 	_, ok = h.At(80).Rested()
 	require.False(t, ok)
 }
+
+// TestEndedAfter: a slot was empty between two states if the later one has it, whichever of them is the newest.
+func TestEndedAfter(t *testing.T) {
+	for _, wrap := range []delta.Tick{100, 5, 1<<31 + 5} {
+		var h HeldStates
+		require.False(t, h.EndedAfter(wrap))
+		h.put(wrap-20, wrap, 64, 0)
+		require.False(t, h.EndedAfter(wrap-50))
+		h.put(wrap-5, wrap, 64, 0).since = gone | 10
+		require.True(t, h.EndedAfter(wrap-20))
+		require.False(t, h.EndedAfter(wrap-5))
+		h.put(wrap, wrap, 64, 0)
+		require.True(t, h.EndedAfter(wrap-20))
+		require.False(t, h.EndedAfter(wrap-5))
+	}
+}
