@@ -45,8 +45,8 @@ func newGrid(s *Server, cell float64, fields []string) *Grid {
 		g.in.Component = k
 		g.in.Columns = append(g.in.Columns, col)
 	}
-	for total := math.Inf(1); total > interest.MaxCells; g.in.Cell *= 2 {
-		total = 1
+	for ; ; g.in.Cell *= 2 {
+		total := 1.
 		for i, col := range g.in.Columns {
 			low, high := col.Codec.Fixed.Range()
 			n := math.Floor((high-low)/g.in.Cell) + 1

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
@@ -207,12 +208,7 @@ func (p *Peer) Err() error {
 // end takes the peer from the server.
 func (p *Peer) end(why session.Farewell) {
 	s := p.server
-	for i, q := range s.peers {
-		if q == p {
-			s.peers = append(s.peers[:i], s.peers[i+1:]...)
-			break
-		}
-	}
+	s.peers = slices.DeleteFunc(s.peers, func(q *Peer) bool { return q == p })
 	s.interest.DisownAll(&p.sight)
 	p.conn.End(why)
 	p.ended = &DisconnectError{Reason: Reason{ReasonCode(why.Code), why.Text}, Remote: why.Remote}

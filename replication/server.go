@@ -31,7 +31,7 @@ type Server struct {
 
 	peers    []*Peer // in the order of their numbers
 	connects uint64  // peers so far
-	asked    []*Peer // the connected ones of them, in the present tick
+	asked    []*Peer // the connected ones, in the present tick
 	sender   serverSender
 
 	messages message.ServerMessages
@@ -200,7 +200,7 @@ func (s *Server) newInstance() uint64 {
 	return wire.Random64()
 }
 
-// serverSender is what sends: see [sender.Workers].
+// serverSender has the workers, and a buffer for hashes.
 type serverSender struct {
 	workers sender.Workers
 	hashes  []byte // memory for a packet of them
@@ -266,7 +266,7 @@ func (s *Server) OnConnect(fn func(p *Peer)) {
 // (see [WithTimeout]), and in [Peer.Disconnect], [Server.Disconnect] and [Server.Close], once for each peer that
 // [Server.Connect] made, also for those whose client never came. By then the peer owns nothing any more.
 //
-// fn may do what one of [Server.OnConnect] may, and close the server; a Replicate in which it does so makes no tick.
+// fn may do what one of [Server.OnConnect] may, and close the server; a Replicate in which it does so sends nothing.
 // Panics if fn is nil.
 func (s *Server) OnDisconnect(fn func(p *Peer)) {
 	defer s.guard().Leave(s.guard().Enter(exclusive.OnDisconnect))

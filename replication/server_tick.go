@@ -190,7 +190,7 @@ func (s *Server) enqueue(pending int) (err error) {
 	return err
 }
 
-// toViewers sends a pending message to those only that see an entity.
+// toViewers marks a pending message as one for those only that see an entity.
 func (s *Server) toViewers(d *message.PendingMessage, e ecs.Entity) {
 	d.Viewers, d.Entity = true, e
 	id, known := s.netID(e)

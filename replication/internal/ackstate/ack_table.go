@@ -147,8 +147,8 @@ func (t *AckTable) fillMissing() {
 }
 
 // pass moves Through to a tick, in which the peer was sent something, but nothing in the ticks
-// before it. What was missing stays missing, and what changed is missing now. Arrive then removes
-// what the peer acknowledged of that tick, and Settle ends it.
+// before it. What was missing stays missing, and what changed is missing now. arrive then removes
+// what the peer acknowledged of that tick, and settle ends it.
 func (t *AckTable) pass(to, now delta.Tick) {
 	before := t.Through
 	row, was := t.Missing[to%snapshot.RecentTicks], t.Missing[before%snapshot.RecentTicks]
@@ -336,10 +336,6 @@ func (t *AckTable) knowsAll() bool {
 	}
 	return true
 }
-
-// ended returns the slots of a block of whose present entity nothing is acknowledged, and of which
-// the client may show an earlier entity.
-func (t *AckTable) ended(b int) uint64 { return t.Ended[b] }
 
 // endedAt reports whether the history of a slot ended in tick now, and nothing was acknowledged
 // since.

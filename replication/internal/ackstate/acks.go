@@ -228,7 +228,7 @@ func (p *Tracker) arriveLate(sent *SentPacket, r baseline.Record) {
 	case baseline.RecordDespawn:
 		// Where the history has not ended, a newer state was acknowledged. Slots that churn in this
 		// tick are still handled as before it, and this despawn may be of a much earlier entity.
-		mask := p.Acks.counts(b, r.Mask&p.Acks.ended(b), sent.Tick)
+		mask := p.Acks.counts(b, r.Mask&p.Acks.Ended[b], sent.Tick)
 		mask &^= p.sight.View.Sees(b, p.Snap.Slots.Alive[b]) | p.Snap.Slots.Churned[b]&^p.unseen(b)
 		p.Acks.Shown[b] &^= mask
 	case baseline.RecordPart:

@@ -283,7 +283,7 @@ func TestOnlyWhatWasShownHasToEnd(t *testing.T) {
 	var shown, unsent uint64
 	p.tick(func(delta.Tick) { shown, unsent = p.spawn(), p.spawn() }, func() uint64 { return shown })
 	p.NoteChurn(0, shown|unsent)
-	require.Equal(t, shown, p.Acks.ended(0))
+	require.Equal(t, shown, p.Acks.Ended[0])
 }
 
 // TestANewIntervalForgetsWhatThePacketsOfTheOldOneHad.

@@ -136,8 +136,8 @@ func (p *Tracker) Splits() bool {
 		len(p.interest.Groups.Blocks) == 0
 }
 
-// CanRelay reports whether shared packets may have what changed in this send interval: all of it, or if the peer
-// splits some of it.
+// CanRelay reports whether shared packets may carry what changed in this send interval: everything, or some of it if
+// the peer splits.
 func (p *Tracker) CanRelay(splits bool) bool {
 	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked {
 		return false
@@ -156,7 +156,8 @@ const fewNew = 8
 
 // LackIn returns how many slots of a range have changed in the send interval, and of how many of these the peer lacks
 // the baselines, given that Shares was called last for these. It lacks all if it lacks some of what slots there refer
-// to. Slots whose component set has changed since are in no shared packets. They do not count if they are few.
+// to. Slots whose component set has changed since are in no shared packets. They are left out, unless a block has more
+// than fewNew lacking slots: then they count, to save time.
 func (p *Tracker) LackIn(in wire.SlotRange, of snapshot.BasePair) (lacking, all int) {
 	s := &p.Snap.Slots
 	for _, b := range p.Period.BusyIn(in.From>>6, min(in.To>>6, len(p.Period.Changed))) {
@@ -229,7 +230,7 @@ func (p *Tracker) Split(b int, d uint64) (live, gone uint64) {
 func (p *Tracker) Gone(b int) uint64 {
 	gone := p.Acks.Shown[b] &^ p.sight.View.Sees(b, p.Snap.Slots.Alive[b])
 	if gone != 0 {
-		gone &= p.Acks.ended(b) | ^p.sight.Keeps(b) // otherwise the client shows the entity that the slot still holds
+		gone &= p.Acks.Ended[b] | ^p.sight.Keeps(b) // otherwise the client shows the entity that the slot still holds
 	}
 	return gone
 }
@@ -240,7 +241,7 @@ func (p *Tracker) unseen(b int) uint64 {
 	if b >= len(p.sight.View.InView) {
 		return 0
 	}
-	return p.Acks.ended(b) &^ p.sight.View.InView[b]
+	return p.Acks.Ended[b] &^ p.sight.View.InView[b]
 }
 
 // Look updates what the peer sees and handles what enters and leaves its view. Afterwards a slot is
@@ -276,7 +277,7 @@ func (p *Tracker) Look() {
 			p.enter(b, entered)
 		}
 		if v.Released {
-			was |= ^p.Acks.ended(b) // where the history ended, a despawn is dirty already
+			was |= ^p.Acks.Ended[b] // where the history ended, a despawn is dirty already
 		}
 		if left := was &^ now; left != 0 {
 			p.leave(b, left)
@@ -309,7 +310,7 @@ func (p *Tracker) leave(b int, mask uint64) {
 		// With Keep, the client keeps the entity, unless that may have ended or has not arrived
 		// completely. Incomplete entities take memory that is bounded, so the client is sent a
 		// despawn.
-		mask &= p.Acks.ended(b) | ^p.sight.Keeps(b) | p.neverComplete(b, mask)
+		mask &= p.Acks.Ended[b] | ^p.sight.Keeps(b) | p.neverComplete(b, mask)
 	}
 	if mask != 0 {
 		p.MarkDirty(b, mask)

@@ -105,7 +105,8 @@ func (p *Tracker) Around(r *Around, slot int, born, t delta.Tick) {
 	}
 }
 
-// Certify reports whether the packet of this tick with the given sequence and base tick is settled.
+// Certify reports whether the packet of this tick with the given sequence and base tick is settled, and remembers that
+// for rewind.
 func (p *Tracker) Certify(sequence uint32, base delta.Tick) bool {
 	settled := p.Settled.certifies(base)
 	if p.arrivals != nil {

@@ -66,8 +66,9 @@ func (a *Applier) applyReplica(slot uint32, m *replica) {
 // returns false, and has done nothing, in any other case, which is left to applyReplica.
 func (a *Applier) update(slot uint32, m *replica) bool {
 	state := m.Held.Newest()
-	if !m.Shown || m.Removed || m.ended || m.Empty || state == nil || state.Tick != m.Newest || state.Layout != m.Layout ||
-		state.Generation != m.generation || len(state.Layout.Shared) > 0 || a.View.Resources.In(int(slot)) {
+	if !m.Shown || m.Removed || m.ended || m.Empty || state == nil || state.Tick != m.Newest ||
+		state.Layout != m.Layout || state.Generation != m.generation || len(state.Layout.Shared) > 0 ||
+		a.View.Resources.In(int(slot)) {
 		return false
 	}
 	if a.Schema.Link >= 0 && state.Layout.Set.Has(a.Schema.Link) {

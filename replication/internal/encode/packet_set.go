@@ -13,9 +13,10 @@ import (
 
 // A PacketSet is a set of packets that peers share in a tick. Its entries are in slot order and all
 // encoded against the same pair of baselines. It is made for peers that hold this pair and contains
-// what they want of it, except what is rare and peers encode themselves; each peer copies the entries that
-// it needs. A set of a period is divided into parts, see partition, and has what changed in the period in those that
-// peers want. They get the packets of these as they are, under headers of their own.
+// what they want of it, except slots whose component set changed or whose full state is smaller: peers
+// encode those themselves. Each peer copies the entries that it needs. A set of a period is divided into
+// parts, see partition, and has what changed in the period in those that peers want. They get the packets
+// of these as they are, under headers of their own.
 //
 // The bits of an entry depend on the world, the tick and the baselines only, so the wire does not show
 // whether a set was used.

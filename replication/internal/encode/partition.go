@@ -70,8 +70,8 @@ func (p *partition) slots(part int) wire.SlotRange {
 	return wire.SlotRange{From: from << 6, To: to}
 }
 
-// Update divides anew, for the next tick, given the packet sets of all workers in this one.
-func (*Partitions) Update(workers []*PacketSets, now delta.Tick) {
+// UpdatePartitions divides anew, for the next tick, given the packet sets of all workers in this one.
+func UpdatePartitions(workers []*PacketSets, now delta.Tick) {
 	for _, c := range workers {
 		for i := range c.List {
 			if of := c.List[i].parts.partition; of != nil && of.updated != now {

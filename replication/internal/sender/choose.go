@@ -95,13 +95,13 @@ func (c *chooser) narrow(u *Urgency, plane int) {
 }
 
 // takeRoundRobin chooses among candidates of equal urgency while there is room, in slot order from
-// u.First on.
+// u.first on.
 func (c *chooser) takeRoundRobin(u *Urgency, room int, cost prices) (used int) {
 	first := 0
 	for first < len(c.blocks) && int(c.blocks[first]) < u.first>>6 {
 		first++
 	}
-	for k := range len(c.blocks) + 1 { // the first block twice: its slots before u.First come last
+	for k := range len(c.blocks) + 1 { // the first block twice: its slots before u.first come last
 		i := (first + k) % max(len(c.blocks), 1)
 		if i == len(c.blocks) {
 			break

@@ -12,9 +12,9 @@ import (
 // This file copies what was encoded for several peers: complete packets under headers of their own, and
 // entries.
 
-// relay sends the peer the packets of the packet sets that were chosen for it, and returns true. What else changed in
-// the send interval is dirty then. If the peer does not split, it needs all of it in such packets, or relay sends none
-// and returns false. If nothing changed, there are none.
+// relay sends the packets of the packet sets that were chosen for the peer, if there are any. A peer that splits may
+// lack some of them: what is missing is dirty then. Any other peer needs all of them, or relay sends nothing and
+// returns false.
 func (p *stateSender) relay(splits bool) bool {
 	if p.acked.Period.Changes == 0 {
 		return true

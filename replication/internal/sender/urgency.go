@@ -6,7 +6,7 @@ import (
 )
 
 // The urgency of a slot is the time for which it has waited, times its weight: every tick in which
-// it is dirty adds its weight. The urgencies of 64 slots are bit-sliced: bit i of all of them is in
+// others are sent and it is not adds its weight. The urgencies of 64 slots are bit-sliced: bit i of all of them is in
 // one word. So 64 weights are added with a few operations per bit, and the most urgent slots are
 // found without sorting, by looking at one bit after the other from the highest down. Both are from
 // D. Rinfret, P. O'Neil and E. O'Neil, "Bit-Sliced Index Arithmetic", 2001.

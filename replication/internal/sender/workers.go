@@ -104,7 +104,7 @@ func (w *Workers) Run(now delta.Tick) {
 	for i := range w.Caches {
 		w.Caches[i].finish()
 	}
-	w.parts.Update(w.sets, now)
+	encode.UpdatePartitions(w.sets, now)
 }
 
 // work is the share of one worker.

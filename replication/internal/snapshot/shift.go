@@ -76,7 +76,7 @@ func (m *Steadiness) samplesAt(random uint64) bool {
 // Stable reports whether samples have found the same for a while.
 func (m *Steadiness) Stable() bool { return m.same == stableSamples }
 
-// sample shows the meter some of what changed. Where conditions are, not all peers see what changed in sub-entities.
+// sample measures some of what changed. It leaves out sub-entities, which some peers may not see.
 func (m *Steadiness) sample(s *Snapshot, random uint64) {
 	changes := 0
 	m.blocks = m.blocks[:0]
