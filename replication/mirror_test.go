@@ -554,18 +554,22 @@ func TestWhatTheUserRemovedComesAnew(t *testing.T) {
 	}
 }
 
-// TestEntityThatTheUserRemovedComesAnewWithinAnApply: it goes out of view and comes back between two calls.
-func TestEntityThatTheUserRemovedComesAnewWithinAnApply(t *testing.T) {
+// TestWhatTheUserRemovedComesAnewWithinAnApply: an entity, and a component of another one, which go out of view and
+// come back between two calls.
+func TestWhatTheUserRemovedComesAnewWithinAnApply(t *testing.T) {
 	x, e, move := crowd(t, 2)
 	hidden := false
 	x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return !hidden }})
 	x.rounds(2)
 	m, _ := x.mirrored(e[0])
 	x.mirror.RemoveEntity(m)
+	m, _ = x.mirrored(e[1])
+	x.mirror.Remove(m, ecs.ComponentID[tPosition](x.mirror))
 	x.rounds(2)
 	for n := range 6 {
 		hidden = n < 2
 		move(e[0], 1)
+		move(e[1], 1)
 		x.deliver(x.replicate()...)
 	}
 	x.rounds(2)

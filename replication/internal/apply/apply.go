@@ -68,7 +68,7 @@ func (a *Applier) update(slot uint32, m *replica) bool {
 	state := m.Held.Newest()
 	if !m.Shown || m.Removed || m.ended || m.Empty || state == nil || state.Tick != m.Newest ||
 		state.Layout != m.Layout || state.Generation != m.generation || len(state.Layout.Shared) > 0 ||
-		a.View.Resources.In(int(slot)) {
+		m.Held.EndedAfter(m.Tick) || a.View.Resources.In(int(slot)) {
 		return false
 	}
 	if a.Schema.Link >= 0 && state.Layout.Set.Has(a.Schema.Link) {

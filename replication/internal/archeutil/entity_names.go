@@ -1,7 +1,6 @@
 package archeutil
 
 import (
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -11,14 +10,14 @@ import (
 // EntityNames finds the NetID of an entity.
 type EntityNames struct {
 	byID    []entityName // by ID in Arche
-	Changed delta.Tick   // the last tick in which an entity got a NetID or lost it
-	Churned bitset.Set   // IDs in Arche of the entities that did so then
+	Any     bool         // Churned is not empty
+	Churned bitset.Set   // IDs in Arche of the entities that got a NetID or lost it since Settle
 }
 
-// Add stores the NetID that an entity got in tick now.
-func (n *EntityNames) Add(e ecs.Entity, id wire.NetID, now delta.Tick) {
+// Add stores the NetID that an entity got.
+func (n *EntityNames) Add(e ecs.Entity, id wire.NetID) {
 	n.Set(e, id)
-	n.noteChurn(e.ID(), now)
+	n.noteChurn(e.ID())
 }
 
 // Set stores the NetID of an entity.
@@ -29,23 +28,28 @@ func (n *EntityNames) Set(e ecs.Entity, id wire.NetID) {
 	n.byID[e.ID()] = entityName{e.Generation(), id.Slot + 1, id.Generation}
 }
 
-// Remove notes that the entity with the given ID in Arche lost its slot in tick now. The ID may
+// Remove notes that the entity with the given ID in Arche lost its slot. The ID may
 // belong to another entity already, with another slot.
-func (n *EntityNames) Remove(id uint32, slot int, now delta.Tick) {
+func (n *EntityNames) Remove(id uint32, slot int) {
 	if n.byID[id].slot == uint32(slot)+1 {
 		n.byID[id] = entityName{}
 	}
-	n.noteChurn(id, now)
+	n.noteChurn(id)
 }
 
-// noteChurn notes that an entity got a NetID or lost it in tick now.
-func (n *EntityNames) noteChurn(id uint32, now delta.Tick) {
-	if n.Changed != now {
-		n.Changed = now
-		clear(n.Churned)
-	}
+// noteChurn notes that an entity got a NetID or lost it.
+func (n *EntityNames) noteChurn(id uint32) {
+	n.Any = true
 	n.Churned = n.Churned.Grown(len(n.byID))
 	n.Churned.Add(int(id))
+}
+
+// Settle forgets what churned, as all references have been captured since.
+func (n *EntityNames) Settle() {
+	if n.Any {
+		n.Any = false
+		clear(n.Churned)
+	}
 }
 
 // Of returns the words of a reference to an entity, given its ID and generation in Arche. Any

@@ -102,7 +102,9 @@ func (c *Cache) Begin(now delta.Tick) {
 	c.tick = now
 	c.changed = c.changed[:0]
 	c.packed.SetShift(c.Snap.Steady.Shift)
-	c.clear()
+	if c.clear(); len(c.buf) > 4*c.Limit { // one peer was sent very much
+		c.buf = nil
+	}
 	for n := c.Snap.Slots.Len(); len(c.heads) < n; {
 		c.heads = append(c.heads, slotEntries{})
 	}

@@ -77,8 +77,8 @@ func (p *selector) askWeights(c *chooser) []snapshot.SlicedWeights {
 		p.Weigh(c.entities, c.given)
 	}
 	for i, slot := range c.asked {
-		if p.acked.Acks.Ended.Has(int(slot)) { // the client may still show an earlier entity, which must not stay
-			c.given[i] = max(c.given[i], 1)
+		if !(c.given[i] >= 1) && p.acked.Acks.Ended.Has(int(slot)) {
+			c.given[i] = 1 // the client may still show an earlier entity, which must not stay
 		}
 		chance := snapshot.ChanceOf(int(slot), uint32(p.snap.Tick))
 		c.weights[slot>>6].Put(int(slot), c.given[i], chance)

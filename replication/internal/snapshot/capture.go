@@ -24,11 +24,13 @@ type capture struct {
 	Components []ecs.ID // by component
 	probe      archeutil.MaskProbe
 	Tables     map[ecs.Mask]*Table
-	Order      []*Table // the tables, oldest first
-	codes      []uint32 // of one component in a block of rows
-	left       []uint32 // slots whose entities are not in their row of the last capture
-	contested  bool     // another server wrote to the markers; see markers.go
-	contests   int      // consecutive ticks in which one did
+	Order      []*Table   // the tables, oldest first
+	codes      []uint32   // of one component in a block of rows
+	left       []uint32   // slots whose entities are not in their row of the last capture
+	contested  bool       // another server wrote to the markers; see markers.go
+	contests   int        // consecutive ticks in which one did
+	ended      delta.Tick // the last tick whose capture ended
+	resumes    bool       // a function of the user's panicked in the capture before: no row is known to be as it was
 
 	// Scratch memory for the link of a new sub-entity.
 	linkSlot    [1]uint32
@@ -63,6 +65,7 @@ func (c *capture) Init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) e
 // adds to Gone the slots that became empty; the caller empties Gone.
 func (s *Snapshot) CaptureWorld(old func(b int, slots uint64, limit delta.Tick)) {
 	c := &s.Capture
+	c.resumes = c.ended != s.Tick-1
 	s.Slots.Reclaim()
 	c.probe.Find(s.World)
 	for i := range c.probe.Masks {
@@ -83,6 +86,8 @@ func (s *Snapshot) CaptureWorld(old func(b int, slots uint64, limit delta.Tick))
 	}
 	s.captureResources()
 	clear(s.Phases.early)
+	s.names.Settle()
+	c.ended = s.Tick
 	s.refresh(old)
 	c.settleContests()
 }
@@ -119,10 +124,15 @@ func (s *Snapshot) table(mask *ecs.Mask) *Table {
 func (s *Snapshot) captureTable(t *Table) {
 	t.captured = s.Tick
 	q := s.World.Query(&t.Filter)
-	defer q.Close()
-	n := q.Count()
+	n, first := q.Count(), 0
+	defer func() {
+		q.Close()
+		for i := first; i < min(first+CaptureRows, n); i++ { // a codec panicked, but not of the first component perhaps
+			s.Slots.Touch(int(t.slots[i]), s.Tick)
+		}
+	}()
 	s.Capture.resize(t, n)
-	for first := 0; first < n; first += CaptureRows {
+	for ; first < n; first += CaptureRows {
 		s.captureBlock(t, first, min(CaptureRows, n-first), &q)
 	}
 }
@@ -203,7 +213,8 @@ func (s *Snapshot) setScheduled(m *member, slots []uint32, born func(slot int) d
 	var rows [CaptureRows]uint8
 	n := 0
 	for i, slot := range slots {
-		if (m.values.Once || !s.Phases.scheduled(slot, s.Tick, m.values.Every)) && m.history.Has(int(slot)) {
+		wanted := !m.values.Once && (s.Capture.resumes || s.Phases.scheduled(slot, s.Tick, m.values.Every))
+		if !wanted && m.history.Has(int(slot)) {
 			continue // in another tick
 		}
 		copy(codes[n*words:][:words], codes[i*words:])
@@ -338,7 +349,7 @@ func (s *Snapshot) captureReferrer(t *Table, m *member, p unsafe.Pointer, first,
 	born := func(slot int) delta.Tick { return s.Slots.Info[slot].Born }
 	block, bytes := &m.Blocks[first/CaptureRows], m.bytes[uintptr(first)*m.values.Bytes():]
 	same := block.rows == n && (m.values.Once || m.values.SameBytes(bytes, p, n)) &&
-		(m.values.Once || s.names.Changed != s.Tick || !s.refersToChurned(t, m, p, first, n))
+		(m.values.Once || !s.names.Any || !s.refersToChurned(t, m, p, first, n))
 	if !same || !block.rest(m.values.Every) {
 		codes := s.Capture.codes[:n*m.values.Words]
 		block.clamped = m.values.ReadColumn(codes, p, n)

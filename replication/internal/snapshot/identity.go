@@ -30,7 +30,7 @@ func (s *Snapshot) identifyRows(t *Table, first, n int, q *ecs.Query) (moved boo
 		if i > 0 {
 			q.Next()
 		}
-		if e := q.Entity(); entities[i] != e || markers[i].slot != slots[i]+1 {
+		if e := q.Entity(); s.Capture.resumes || entities[i] != e || markers[i].slot != slots[i]+1 {
 			s.seat(t, first+i, e, &markers[i])
 			moved = true
 		}
@@ -49,7 +49,7 @@ func (s *Snapshot) gather(t *Table, first, n int, q *ecs.Query) (moved bool) {
 		if t.entities[row] == e {
 			s.Capture.contest(mark, t.slots[row])
 		}
-		if t.entities[row] != e || mark.slot != t.slots[row]+1 {
+		if s.Capture.resumes || t.entities[row] != e || mark.slot != t.slots[row]+1 {
 			s.seat(t, row, e, mark)
 			moved = true
 		}
@@ -92,7 +92,7 @@ func (s *Snapshot) identify(e ecs.Entity, m *marker, t *Table) int {
 		}
 		*m = marker{uint32(slot) + 1, s.Capture.Owner}
 		if s.Schema.Refers {
-			s.names.Add(e, wire.NetID{Slot: uint32(slot), Generation: s.Slots.Info[slot].Generation}, s.Tick)
+			s.names.Add(e, wire.NetID{Slot: uint32(slot), Generation: s.Slots.Info[slot].Generation})
 		}
 		info := &s.Slots.Info[slot]
 		info.Set, info.Table = t.Set, t
@@ -138,7 +138,7 @@ func (s *Snapshot) removeGone() {
 			continue
 		}
 		if s.Schema.Refers {
-			s.names.Remove(s.Slots.Info[slot].Entity.ID(), int(slot), s.Tick)
+			s.names.Remove(s.Slots.Info[slot].Entity.ID(), int(slot))
 		}
 		s.Despawns++
 		s.Gone = append(s.Gone, goneSlot{int(slot), s.Slots.Info[slot].Entity})
