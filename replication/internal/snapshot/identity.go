@@ -26,11 +26,12 @@ func (s *Snapshot) identifyRows(t *Table, first, n int, q *ecs.Query) (moved boo
 	if entities[0] == q.Entity() {
 		s.Capture.contest(&markers[0], slots[0]) // one marker of the block is enough
 	}
+	all := s.Capture.resumes
 	for i := range markers {
 		if i > 0 {
 			q.Next()
 		}
-		if e := q.Entity(); s.Capture.resumes || entities[i] != e || markers[i].slot != slots[i]+1 {
+		if e := q.Entity(); all || entities[i] != e || markers[i].slot != slots[i]+1 {
 			s.seat(t, first+i, e, &markers[i])
 			moved = true
 		}
