@@ -323,7 +323,7 @@ func (c *Client) Close() {
 	c.session.Close()
 	if c.messages != nil {
 		clear(c.messages.Handlers)
-		c.messages.Closed = true
+		c.messages.Closed = true // a play-out may have handlers of its own
 	}
 }
 

@@ -429,6 +429,7 @@ func (d *ackedDecoder) receive(t *testing.T, packet []byte, truth map[uint32][]e
 // TestAckedServerReplicates: whatever is lost, every packet that arrives can be decoded and is
 // true, and clients converge soon after the last change.
 func TestAckedServerReplicates(t *testing.T) {
+	t.Parallel()
 	oneGoroutine(t)
 	for _, loss := range []float64{0, 0.1} {
 		r := newAckedRig(t, scaleGame(700), 5, loss, seedOf(t))

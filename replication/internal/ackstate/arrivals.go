@@ -180,7 +180,7 @@ func (a *arrivals) around(r *Around, slot int, born, t delta.Tick) {
 func (a *arrivals) before(slot int, born, t delta.Tick) (at delta.Tick, ok bool) {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	if t.After(a.newest) {
-		t = a.newest
+		t = a.newest // nothing has arrived or ended since
 	}
 	for tick := t; a.keeps(tick); tick-- {
 		if tick.Before(born) {

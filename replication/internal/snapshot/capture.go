@@ -127,7 +127,8 @@ func (s *Snapshot) captureTable(t *Table) {
 	n, first := q.Count(), 0
 	defer func() {
 		q.Close()
-		for i := first; i < min(first+CaptureRows, n); i++ { // a codec panicked, but not of the first component perhaps
+		// If a codec panicked, what was captured of this block before is not noted as a change yet.
+		for i := first; i < min(first+CaptureRows, n); i++ {
 			s.Slots.Touch(int(t.slots[i]), s.Tick)
 		}
 	}()
