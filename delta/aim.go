@@ -52,6 +52,7 @@ type amount struct {
 	at      int64 // the prediction, against which the residual is taken
 	above   int64 // how far the fine prediction is above that, in units of 1/2^fineBits codes
 	aimed   bool
+	trend   uint // of the numbers of the entity before it
 	fine    uint // index of the decisions whether it is longer than 0 bits, or 0 if context has them
 
 	nearer int              // baselines that are nearer than the second
@@ -68,7 +69,7 @@ type part struct {
 // expect prepares a number of which the baselines show nothing but the code to expect. moving reports whether the
 // others of the row are extrapolated.
 func (c *Compact) expect(n *amount, code int64, moving, first bool) {
-	n.at, n.above, n.fine, n.aimed = code, 0, 0, false
+	n.at, n.above, n.fine, n.aimed, n.trend = code, 0, 0, false, c.trend
 	n.context = numberContext(moving, first, 0, 0, c.largest)
 }
 
@@ -90,7 +91,7 @@ func (c *Compact) aim(n *amount, m numberModel, base, far, near, middle int64, f
 		spread = max(n.parts[1].size, fineBits-2) - (fineBits - 2)
 	}
 	n.context = numberContext(true, first, ahead, spread, c.largest)
-	n.aimed = true
+	n.aimed, n.trend = true, c.trend
 	if n.fine = fineDecisions[n.context&31]; n.fine != 0 {
 		n.fine += n.fraction()
 	}
@@ -161,11 +162,31 @@ var fineDecisions = func() (at [32]uint) {
 	return at
 }()
 
-// side returns the decision whether a number of some bits, 1 or more, is on that side of its
-// prediction where the fine one is, or nil if either side is as likely.
-func (n *amount) side(m numberModel, length uint) *decision {
-	if !n.aimed || length > sideLengths {
-		return nil
+// side returns the decision on which side of its prediction a number of some bits, 1 or more, is, and the sign of the
+// side that the decision means. It returns nil if either side is as likely. A small number is probably where the fine
+// prediction is. A large one goes on in the direction of the motion, or back, as the entity's number before it did: a
+// body that has hit something slows down on all axes.
+func (n *amount) side(m numberModel, length uint) (d *decision, sign int64) {
+	switch {
+	case !n.aimed:
+		return nil, 0
+	case length <= sideLengths:
+		return &m.decisions[numberSide+(length-1)*fractionStates+n.fraction()], n.above >> 63
+	case n.parts[0].distance == 0:
+		return nil, 0
 	}
-	return &m.decisions[numberSide+(length-1)*fractionStates+n.fraction()]
+	large := min(length-sideLengths, trendLengths) - 1
+	return &m.decisions[numberTrend+n.trend*trendLengths+large], n.parts[0].distance >> 63
+}
+
+// trendAfter returns the trend after a number with residual v.
+func (n *amount) trendAfter(v int64) uint {
+	distance := n.parts[0].distance
+	switch {
+	case !n.aimed || v == 0 || distance == 0:
+		return n.trend
+	case v^distance < 0:
+		return trendBack
+	}
+	return trendOn
 }

@@ -102,14 +102,15 @@ func slowGetNumber(d *RangeDecoder, x *amount, m numberModel, width uint, implie
 			v = 3
 		}
 	}
-	if side := x.side(m, n); side != nil {
-		if slowGet(d, side) == (x.above < 0) {
-			return -v
-		}
-		return v
+	negative := false
+	if side, sign := x.side(m, n); side != nil {
+		negative = slowGet(d, side) == (sign < 0)
+		v = v<<rest | int64(d.getBits(rest))
+	} else {
+		low := int64(d.getBits(rest + 1))
+		v, negative = v<<rest|low/2, low%2 != 0
 	}
-	low := int64(d.getBits(rest + 1))
-	if v = v<<rest | low/2; low%2 != 0 {
+	if negative {
 		return -v
 	}
 	return v
@@ -131,8 +132,9 @@ func TestNumbersAreReadLikeTheSlowTwin(t *testing.T) {
 		for range 40 {
 			x := amount{
 				context: rng.UintN(numberContexts), aimed: rng.IntN(3) > 0,
-				above: rng.Int64N(1<<fineBits+1) - 1<<(fineBits-1),
+				above: rng.Int64N(1<<fineBits+1) - 1<<(fineBits-1), trend: rng.UintN(trendStates),
 			}
+			x.parts[0].distance = rng.Int64N(3) - 1
 			if x.fine = fineDecisions[x.context]; x.fine != 0 && rng.IntN(4) > 0 {
 				x.fine += x.fraction()
 			}

@@ -20,8 +20,8 @@ package delta
 // by nearer baselines; see aim.go. A residual is its length in bits, in unary, in a
 // context of what the entity has shown so far, of the number's own motion, and of how far the
 // baselines disagree; the bit below its highest one; its sign; and the remaining bits, which are raw.
-// So is the sign, unless the residual is small: then it depends on the fraction that was rounded away
-// from the prediction.
+// The sign of a small residual depends on the fraction that was rounded away from the prediction, that
+// of a large one on whether the number before it went on or back.
 //
 // Plain fields that count steadily have a decision whether they go on as between the baselines.
 //
@@ -44,6 +44,7 @@ type Compact struct {
 	activity int  // shownNothing, shownRows or shownResiduals
 	steady   int  // activityStates if the entity changes steadily, else 0
 	largest  uint // bits of the largest residual
+	trend    uint // of its numbers
 }
 
 // compactColumn locates what a model has for a field.
@@ -134,7 +135,7 @@ func (c *Compact) Begin(m *Model) { c.model = m }
 // Entity begins an entity. Its rows predict the activity of its later rows, as does steady, which
 // shows whether the entity changes steadily.
 func (c *Compact) Entity(steady bool) {
-	c.activity, c.largest, c.steady = shownNothing, 0, 0
+	c.activity, c.largest, c.trend, c.steady = shownNothing, 0, trendNone, 0
 	if steady {
 		c.steady = activityStates
 	}

@@ -289,7 +289,7 @@ func TestModelSize(t *testing.T) {
 	require.Equal(t, heads, size(0, 0, 0))
 	require.Equal(t, heads+172, size(0, 0, 1))
 	require.Equal(t, heads+172+96, size(0, 1, 1))
-	require.Equal(t, heads+172+1544, size(1, 0, 1))
+	require.Equal(t, heads+172+1640, size(1, 0, 1))
 	require.Less(t, size(7, 5, 1), 13<<10)
 	require.Equal(t, size(32, 48, 32), size(40, 60, 40))
 	require.Less(t, size(100, 100, 64), 64<<10)

@@ -94,8 +94,11 @@ func (e *RangeEncoder) putNumber(x *amount, m numberModel, v int64, width uint, 
 		rest--
 		e.put(&m.decisions[numberTop+min(rest, topDecisions-1)], a>>rest&1 != 0)
 	}
-	if side := x.side(m, n); side != nil { // then no bit remains
-		e.put(side, (v < 0) == (x.above < 0))
+	if side, sign := x.side(m, n); side != nil {
+		e.put(side, v>>63 == sign)
+		if rest > 0 {
+			e.putBits(a&lowBits(rest), rest)
+		}
 	} else {
 		e.putBits(a&lowBits(rest)<<1|uint64(v)>>63, rest+1)
 	}
@@ -116,8 +119,11 @@ func (d *RangeDecoder) getNumber(x *amount, m numberModel, width uint, implied b
 		a = 2 - d.getMask(&m.decisions[numberTop+min(rest, topDecisions-1)])
 	}
 	var negative uint64 // all ones or 0
-	if side := x.side(m, n); side != nil {
-		negative = ^(d.getMask(side) ^ uint64(x.above>>63))
+	if side, sign := x.side(m, n); side != nil {
+		negative = ^(d.getMask(side) ^ uint64(sign))
+		if rest > 0 {
+			a = a<<rest | d.getBits(rest)
+		}
 	} else {
 		low := d.getBits(rest + 1)
 		a, negative = a<<rest|low>>1, -(low & 1)

@@ -33,7 +33,7 @@ func (c *Compact) encodeResiduals(
 			v := f.signed(f.code(cur), uint64(n.at))
 			n.learn(m, v)
 			e.putNumber(&n, m, v, f.Bits, implied)
-			c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
+			c.showNumber(&n, v)
 			x.first, x.same = false, x.same && v == 0
 		default:
 			changed := f.differs(cur, ref.row)
@@ -78,7 +78,7 @@ func (c *Compact) encodeQuat(
 		v := int64(q[j+1]) - n.at
 		n.learn(m, v)
 		e.putNumber(n, m, v, f.Bits, x.same && i == comp.last && j == 2)
-		c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
+		c.showNumber(n, v)
 		x.first, x.same = false, x.same && v == 0
 	}
 	return x
@@ -119,7 +119,7 @@ func (c *Compact) decodeResiduals(
 				return
 			}
 			f.setCode(dst, code)
-			c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
+			c.showNumber(&n, v)
 			x.first, x.same = false, x.same && v == 0
 		default:
 			if implied || d.get(&plain[plainChanged]) {
@@ -152,10 +152,16 @@ func (c *Compact) decodeQuat(
 		v := d.getNumber(n, m, f.Bits, x.same && i == comp.last && j == 2)
 		n.learn(m, v)
 		q[j+1] = uint32(n.at + v) // DecodeRow checks whether it is valid
-		c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
+		c.showNumber(n, v)
 		x.first, x.same = false, x.same && v == 0
 	}
 	return x
+}
+
+// showNumber notes the residual of a number, which predicts those after it in the entity.
+func (c *Compact) showNumber(n *amount, v int64) {
+	c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
+	c.trend = n.trendAfter(v)
 }
 
 // aimField is aim for a Linear or Wrap field.

@@ -61,8 +61,8 @@ func (c *Compact) ModelBytes() int {
 const (
 	// Of numbers: lengthDecisions for every context of their length in bits; the second
 	// highest bit for every length; the first two bits of lengths in the fineContexts first
-	// contexts of either kind, by the fraction of the prediction; and the side of the prediction, for
-	// the smallest lengths, by that fraction.
+	// contexts of either kind, by the fraction of the prediction; the side of the prediction, for
+	// the smallest lengths by that fraction, and for larger ones by the trend and the length.
 	lengthDecisions = 12
 	numberContexts  = 24
 	firstContext    = 2  // of the first number of a moving entity
@@ -74,7 +74,9 @@ const (
 	fractionStates  = 3
 	numberSide      = numberFine + 2*fineContexts*2*fractionStates
 	sideLengths     = 2
-	numberDecisions = numberSide + sideLengths*fractionStates
+	numberTrend     = numberSide + sideLengths*fractionStates
+	trendLengths    = 8
+	numberDecisions = numberTrend + trendStates*trendLengths
 	numberShares    = shareParts * shareContexts
 
 	// Of plain fields and references: whether the field changed; the lengths of the
@@ -108,6 +110,15 @@ const (
 	shownRows             // rows that equal the baseline or the prediction
 	shownResiduals        // a row with residuals
 	activityStates
+)
+
+// The trend of an entity is whether the latest number that was not predicted exactly went on in the direction of its
+// motion, or back.
+const (
+	trendNone = iota
+	trendOn
+	trendBack
+	trendStates
 )
 
 // newModel returns a model that has learnt nothing.

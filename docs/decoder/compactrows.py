@@ -14,7 +14,7 @@ class RowReader:
         self.carried = state == 2
         self.bases = [base.rows if base else {} for base in bases]
         self.t, self.t3, self.t4 = (None if at is None else ratio(tick, ticks[0], at) for at in ticks[1:])
-        self.change, self.largest = 0, 0
+        self.change, self.largest, self.trend = 0, 0, 0
 
     def read(self, components):
         """The rows by component, and their work."""
@@ -294,6 +294,9 @@ class Residuals:
             rest = max(n - 2, 0)
             if parts and n <= 2:
                 negative = r.decision(number.side, 3 * (n - 1) + fraction) == (above < 0)
+            elif parts and parts[0]:
+                negative = r.decision(number.trend, 8 * self.rows.trend + min(n - 3, 7)) == (parts[0] < 0)
+                v = v << rest | r.bits(rest)
             else:
                 low = r.bits(rest + 1)
                 v, negative = v << rest | low >> 1, low & 1
@@ -306,6 +309,8 @@ class Residuals:
                 step = step if (part < 0) == (left < 0) else -step
                 share[i] = limit(share[i] + step + 262144, 524288) - 262144
         self.rows.largest = max(self.rows.largest, length(abs(v)))
+        if v and parts and parts[0]:
+            self.rows.trend = 1 if (v < 0) == (parts[0] < 0) else 2
         self.first = False
         self.same = self.same and v == 0
         if field.kind == "quat":

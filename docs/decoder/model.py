@@ -29,6 +29,7 @@ class Number:
         self.top = decisions(12)
         self.fine = [decisions(6) for _ in range(6)]
         self.side = decisions(6)
+        self.trend = decisions(24)
         self.share = [[1 << 16] * 14, [1 << 16] * 14, [0] * 14]
 
 
