@@ -326,13 +326,11 @@ func (t *AckTable) HoldsAll(at delta.Tick) bool { return t.lacksNothing(at) && t
 
 // knowsAll reports whether the peer holds a state of every live slot.
 func (t *AckTable) knowsAll() bool {
-	for w, unknown := range t.Unknown {
-		for b := range bitset.Slots(w, unknown) {
-			if t.None[b]&t.slots.Alive[b] != 0 {
-				return false
-			}
-			t.Unknown.Remove(b)
+	for b := range t.Unknown.All() {
+		if t.None[b]&t.slots.Alive[b] != 0 {
+			return false
 		}
+		t.Unknown.Remove(b)
 	}
 	return true
 }

@@ -167,7 +167,7 @@ func (a *ackTwin) endHistory(b int, mask uint64) {
 func (a *ackTwin) send() {
 	r, s := a.rng, &a.slots
 	p := twinPacket{at: a.now, mask: slices.Clone(s.Alive), came: (a.lossless || r.IntN(4) > 0) && !(a.outage > 0 && a.lost)}
-	if len(s.ChurnedBlocks) == 0 && a.acks.knowsAll() && r.IntN(3) > 0 {
+	if s.ChurnedBlocks.Count() == 0 && a.acks.knowsAll() && r.IntN(3) > 0 {
 		copy(p.mask, s.Changed)
 		p.full = true
 	} else {

@@ -1,6 +1,7 @@
 package ackstate
 
 import (
+	"math/bits"
 	"strings"
 	"testing"
 
@@ -25,7 +26,7 @@ func sends(slots uint64) func() uint64 { return func() uint64 { return slots } }
 
 // holds returns the tick as of which the peer holds the slot of a bit; 0 if it holds nothing of it.
 func (p *trackedPeer) holds(bit uint64) delta.Tick {
-	at, ok := p.Acks.Holds(bitset.Set{bit}.Next(0))
+	at, ok := p.Acks.Holds(bits.TrailingZeros64(bit))
 	if !ok {
 		return 0
 	}
@@ -234,7 +235,7 @@ func TestWhatWasLostIsSentAgain(t *testing.T) {
 	require.Equal(t, entity, p.Dirty[0])
 
 	p, entity, packets = newMovingPeer(1)
-	slot := bitset.Set{entity}.Next(0)
+	slot := bits.TrailingZeros64(entity)
 	p.tick(func(now delta.Tick) { p.slots.Remove(slot, now) }, sends(0))
 	despawn := p.Log.Begin(p.Snap.Tick)
 	p.Log.Add(despawn, 0, entity, baseline.RecordDespawn)
@@ -267,7 +268,7 @@ func TestReportsOfOldMissingBaselinesAreIgnored(t *testing.T) {
 	for _, q := range packets {
 		p.acknowledge(q)
 	}
-	slot := uint32(bitset.Set{entity}.Next(0))
+	slot := uint32(bits.TrailingZeros64(entity))
 	p.forget(wire.MissingBaseline{Slot: slot, Low: 3})
 	require.NotZero(t, p.holds(entity))
 	require.Zero(t, p.Dirty[0])

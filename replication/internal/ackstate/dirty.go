@@ -45,15 +45,15 @@ func (p *Tracker) Grow() {
 // MarkChanged makes dirty what the peer sees and what changed in this tick.
 func (p *Tracker) MarkChanged() {
 	s := &p.Snap.Slots
-	for _, b := range s.Busy {
-		p.MarkDirty(int(b), p.sight.View.Sees(int(b), s.Changed[b]))
+	for b := range s.ChangedBlocks.All() {
+		p.MarkDirty(b, p.sight.View.Sees(b, s.Changed[b]))
 	}
 }
 
 // MarkPeriod makes dirty what changed in the send interval, for a peer that sees everything.
 func (p *Tracker) MarkPeriod() {
-	for _, b := range p.Period.Busy {
-		p.MarkDirty(int(b), p.Period.Changed[b]&p.Snap.Slots.Alive[b])
+	for b := range p.Period.Blocks.All() {
+		p.MarkDirty(b, p.Period.Changed[b]&p.Snap.Slots.Alive[b])
 	}
 }
 
@@ -61,15 +61,15 @@ func (p *Tracker) MarkPeriod() {
 func (p *Tracker) NoteAllChurn() {
 	s := &p.Snap.Slots
 	if p.Structure != nil {
-		for _, b := range s.Busy {
-			seen := s.Churned[b]&^p.unseen(int(b)) | p.sight.View.Sees(int(b), s.SetChanged[b])
-			p.noteStructure(int(b), seen) // enter and leave note the others
+		for b := range s.ChangedBlocks.All() {
+			seen := s.Churned[b]&^p.unseen(b) | p.sight.View.Sees(b, s.SetChanged[b])
+			p.noteStructure(b, seen) // enter and leave note the others
 		}
 	}
-	for _, b := range s.ChurnedBlocks {
-		word := s.Churned[b] &^ p.unseen(int(b))
-		p.NoteChurn(int(b), word)
-		p.MarkDirty(int(b), word&p.Acks.Shown[b])
+	for b := range s.ChurnedBlocks.All() {
+		word := s.Churned[b] &^ p.unseen(b)
+		p.NoteChurn(b, word)
+		p.MarkDirty(b, word&p.Acks.Shown[b])
 	}
 }
 
@@ -160,8 +160,7 @@ const fewNew = 8
 // than fewNew lacking slots: then they count, to save time.
 func (p *Tracker) LackIn(in wire.SlotRange, of snapshot.BasePair) (lacking, all int) {
 	s := &p.Snap.Slots
-	for _, b := range p.Period.BusyIn(in.From>>6, min(in.To>>6, len(p.Period.Changed))) {
-		b := int(b)
+	for b := range p.Period.Blocks.Between(in.From>>6, in.To>>6) {
 		wanted := p.Period.Changed[b] & s.Alive[b] &^ s.Churned[b]
 		all += bits.OnesCount64(wanted)
 		lacks := wanted & (p.LackOf(of, b) | p.Acks.None[b])
@@ -186,11 +185,9 @@ func (p *Tracker) anyOlder() bool {
 	if p.Period.Ticks == 1 {
 		return p.AnyDirty() // what changed in this tick is not dirty yet
 	}
-	for w, blocks := range p.Acks.DirtyBlocks {
-		for b := range bitset.Slots(w, blocks) {
-			if p.DirtyIn(b)&^(p.Period.Changed[b]&p.Snap.Slots.Alive[b]) != 0 {
-				return true
-			}
+	for b := range p.Acks.DirtyBlocks.All() {
+		if p.DirtyIn(b)&^(p.Period.Changed[b]&p.Snap.Slots.Alive[b]) != 0 {
+			return true
 		}
 	}
 	return false
@@ -205,11 +202,9 @@ func (p *Tracker) HoldsAll() bool {
 
 // AnyDirty reports whether anything is dirty.
 func (p *Tracker) AnyDirty() bool {
-	for w, blocks := range p.Acks.DirtyBlocks {
-		for b := range bitset.Slots(w, blocks) {
-			if p.DirtyIn(b) != 0 {
-				return true
-			}
+	for b := range p.Acks.DirtyBlocks.All() {
+		if p.DirtyIn(b) != 0 {
+			return true
 		}
 	}
 	return false

@@ -153,7 +153,7 @@ func (l *SentLog) hasAll(s *snapshot.Period, alive bitset.Set, now delta.Tick) b
 			}
 		}
 	}
-	for _, b := range s.Busy {
+	for b := range s.Blocks.All() {
 		n -= bits.OnesCount64(s.Changed[b] & alive[b])
 	}
 	return n == 0

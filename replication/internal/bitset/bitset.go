@@ -35,9 +35,9 @@ func (b Set) Count() (n int) {
 	return n
 }
 
-// Next returns the first slot of the set at or after a slot, or a slot past the room of the set if
+// next returns the first slot of the set at or after a slot, or a slot past the room of the set if
 // there is none.
-func (b Set) Next(slot int) int {
+func (b Set) next(slot int) int {
 	if slot>>6 >= len(b) {
 		return slot
 	}
@@ -50,6 +50,43 @@ func (b Set) Next(slot int) int {
 			return i << 6
 		}
 	}
+}
+
+// All iterates over the set in ascending order. A slot may be removed when it is its turn.
+func (b Set) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for block, word := range b {
+			for ; word != 0; word &= word - 1 {
+				if !yield(block<<6 + bits.TrailingZeros64(word)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Between iterates over the members of the set from one up to another, which is not included.
+func (b Set) Between(from, to int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		to := min(to, len(b)<<6)
+		for i := b.next(from); i < to; i = b.next(i + 1) {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// Blocks returns the set of the blocks that have slots of the set. It writes over another set, which may be too small.
+func (b Set) Blocks(over Set) Set {
+	over = over.Grown(len(b))
+	clear(over)
+	for block, word := range b {
+		if word != 0 {
+			over.Add(block)
+		}
+	}
+	return over
 }
 
 // Slots iterates over the slots of a block whose bits are set in a mask, in ascending order.

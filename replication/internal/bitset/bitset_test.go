@@ -36,12 +36,25 @@ func TestSetMatchesTheNaiveOne(t *testing.T) {
 			}
 			require.Equal(t, plain[slot], set.Has(slot))
 			require.Equal(t, plain[slot], set.Holds(uint32(slot)))
-			require.Equal(t, next, set.Next(slot), "from %d on", slot)
+			require.Equal(t, next, set.next(slot), "from %d on", slot)
 		}
 		slices.Reverse(want)
 		require.Equal(t, want, slots)
+		require.Equal(t, want, slices.Collect(set.All()))
+		from, to := rng.IntN(2*len(plain)), rng.IntN(2*len(plain))
+		between := slices.DeleteFunc(slices.Clone(want), func(slot int) bool { return slot < from || slot >= to })
+		require.Equal(t, len(between), len(slices.Collect(set.Between(from, to))), "from %d to %d", from, to)
+		for slot := range set.Between(from, to) {
+			require.Equal(t, between[0], slot)
+			between = between[1:]
+		}
 		require.Equal(t, len(want), set.Count())
+		blocks := set.Blocks(Set{1 << rng.IntN(64)})
+		for b, word := range set {
+			require.Equal(t, word != 0, blocks.Has(b))
+		}
+		require.LessOrEqual(t, blocks.Count(), len(set))
 		require.False(t, set.Holds(uint32(len(plain))), "there is no room")
-		require.Equal(t, len(plain), set.Next(len(plain)))
+		require.Equal(t, len(plain), set.next(len(plain)))
 	}
 }

@@ -152,10 +152,8 @@ func (set *PacketSet) begin(of snapshot.BasePair, s *snapshot.SlotTable, fields 
 		set.costs = make([]uint32, fields)
 	}
 	clear(set.costs)
-	for w, asked := range set.asked {
-		for b := range bitset.Slots(w, asked) {
-			set.Slots[b], set.wanted[b] = 0, 0
-		}
+	for b := range set.asked.All() {
+		set.Slots[b], set.wanted[b] = 0, 0
 	}
 	clear(set.asked)
 	set.Slots, set.wanted = set.Slots.Grown(s.Len()), set.wanted.Grown(s.Len())
@@ -181,8 +179,7 @@ func (set *PacketSet) wantPart(part int, s *snapshot.SlotTable) {
 	}
 	k.wanted = true
 	period := set.parts.period
-	for _, b := range period.BusyIn(set.parts.bounds(part)) {
-		b := int(b)
+	for b := range period.Blocks.Between(set.parts.bounds(part)) {
 		alive := period.Changed[b] & s.Alive[b]
 		set.missing += bits.OnesCount64(alive)
 		if slots := alive &^ (s.Churned[b] | s.InGroups(b)); slots != 0 {

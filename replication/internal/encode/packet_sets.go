@@ -128,10 +128,8 @@ func (c *PacketSets) Fill() {
 			c.asked[w] |= asked
 		}
 	}
-	for w, asked := range c.asked {
-		for b := range bitset.Slots(w, asked) {
-			c.fillBlock(b)
-		}
+	for b := range c.asked.All() {
+		c.fillBlock(b)
 	}
 	for i := range c.List {
 		c.List[i].closePacket(c.tick, c.snap.Steady.Shift)

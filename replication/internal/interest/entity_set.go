@@ -63,8 +63,8 @@ func (s *Shared) UpdateSets() {
 func (e *EntitySet) update() {
 	s := e.of.Snap
 	e.slots = e.slots.Grown(s.Slots.Len())
-	for _, b := range s.Slots.ChurnedBlocks {
-		for slot := range bitset.Slots(int(b), s.Slots.Churned[b]&e.slots[b]) {
+	for b := range s.Slots.ChurnedBlocks.All() {
+		for slot := range bitset.Slots(b, s.Slots.Churned[b]&e.slots[b]) {
 			member := e.holders[int32(slot)]
 			e.unseat(int32(slot))
 			e.waiting[member] = struct{}{} // the entity may live and have lost only its marker

@@ -57,19 +57,17 @@ func (g *Grid) Update() {
 		changed, g.Fresh = s.Alive, false
 	}
 	h := g.Snap.Histories[g.Component]
-	for b, word := range changed {
-		for slot := range bitset.Slots(b, word) {
-			switch {
-			case !s.Alive.Has(slot):
-				g.remove(slot)
-				g.outside.Remove(slot)
-			case !h.Has(slot):
-				g.remove(slot)
-				g.outside.Add(slot)
-			default:
-				g.outside.Remove(slot)
-				g.put(slot, h.Row(slot))
-			}
+	for slot := range changed.All() {
+		switch {
+		case !s.Alive.Has(slot):
+			g.remove(slot)
+			g.outside.Remove(slot)
+		case !h.Has(slot):
+			g.remove(slot)
+			g.outside.Add(slot)
+		default:
+			g.outside.Remove(slot)
+			g.put(slot, h.Row(slot))
 		}
 	}
 }

@@ -2,7 +2,6 @@ package interest
 
 import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
-	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -75,10 +74,8 @@ func (s *Shared) SettleOwners() {
 
 // DisownAll ends a peer's ownership of everything.
 func (s *Shared) DisownAll(p *Sight) {
-	for b, word := range p.owned {
-		for slot := range bitset.Slots(b, word) {
-			s.Disown(slot, s.Snap.Slots.Info[slot].Entity)
-		}
+	for slot := range p.owned.All() {
+		s.Disown(slot, s.Snap.Slots.Info[slot].Entity)
 	}
 	for e := range s.Owners.unseen {
 		if s.Owners.Of[e] == p {

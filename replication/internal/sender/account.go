@@ -1,10 +1,6 @@
 package sender
 
-import (
-	"math/bits"
-
-	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
-)
+import "math/bits"
 
 // This file counts, for every entity that was not sent in a tick, the reason.
 
@@ -38,10 +34,8 @@ func (p *Sender) account() {
 // whose newest state is in flight.
 func (p *Sender) waiting() (dirty, inFlight int) {
 	s, acks := &p.snap.Slots, &p.acked.Acks
-	for w, blocks := range acks.DirtyBlocks {
-		for b := range bitset.Slots(w, blocks) {
-			dirty += bits.OnesCount64(p.sight.View.Sees(b, s.Alive[b]) & p.acked.DirtyIn(b))
-		}
+	for b := range acks.DirtyBlocks.All() {
+		dirty += bits.OnesCount64(p.sight.View.Sees(b, s.Alive[b]) & p.acked.DirtyIn(b))
 	}
 	if p.sight.View.InView == nil && s.Recent.After(acks.Through) != nil && acks.HoldsAll(acks.Through) {
 		return dirty, p.states.worker.ChangedSince(acks.Through) - dirty

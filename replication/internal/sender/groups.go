@@ -68,7 +68,7 @@ func (p *groupSender) sendTogether(of bitset.Set) bool {
 	u.begin(s.Len())
 	room, used := 8*p.opts.MTU, 0
 	dirty := p.acked.Acks.DirtyBlocks
-	for b := dirty.Next(0); b < len(of); b = dirty.Next(b + 1) {
+	for b := range dirty.Between(0, len(of)) {
 		d := of[b] & p.acked.Dirty[b]
 		if d == 0 {
 			continue

@@ -76,8 +76,8 @@ func (p *Sender) beginSilence() {
 func (p *Sender) rest() {
 	s := &p.snap.Slots
 	if in := p.sight.View.InView; in != nil {
-		for _, b := range s.ChurnedBlocks {
-			if int(b) < len(in) {
+		for b := range s.ChurnedBlocks.All() {
+			if b < len(in) {
 				in[b] &^= s.Churned[b]
 			}
 		}

@@ -3,7 +3,6 @@ package sender
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
-	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
@@ -83,10 +82,8 @@ func (c *worker) want(p *Sender) {
 			sets.divided[i] = c.Sets.Find(of, p.acked.Period)
 		}
 	}
-	for w, blocks := range p.acked.Acks.DirtyBlocks {
-		for b := range bitset.Slots(w, blocks) {
-			c.wantBlock(p, b, &sets)
-		}
+	for b := range p.acked.Acks.DirtyBlocks.All() {
+		c.wantBlock(p, b, &sets)
 	}
 	if p.acked.Pairs[0] != p.acked.Likely {
 		return // only entries against the front can be copied together

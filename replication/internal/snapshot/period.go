@@ -1,9 +1,6 @@
 package snapshot
 
 import (
-	"math/bits"
-	"slices"
-
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
@@ -16,7 +13,7 @@ const MaxPeriod = 8
 type Period struct {
 	Ticks   delta.Tick // 1 to MaxPeriod
 	Changed bitset.Set // slots in which something changed
-	Busy    []int32    // blocks with changed slots, ascending
+	Blocks  bitset.Set // blocks with such slots
 	Changes int        // number of changed slots
 }
 
@@ -37,7 +34,7 @@ func (p *Periods) Find(n delta.Tick, s *SlotTable) {
 	p.found |= 1 << n
 	of := &p.of[n]
 	if of.Ticks = n; n == 1 {
-		of.Changed, of.Busy, of.Changes = s.Changed, s.Busy, s.changes
+		of.Changed, of.Blocks, of.Changes = s.Changed, s.ChangedBlocks, s.Changed.Count()
 		return
 	}
 	of.Changed = append(of.Changed[:0], s.Changed...)
@@ -46,20 +43,7 @@ func (p *Periods) Find(n delta.Tick, s *SlotTable) {
 			of.Changed[b] |= word
 		}
 	}
-	of.Busy, of.Changes = of.Busy[:0], 0
-	for b, word := range of.Changed {
-		if word != 0 {
-			of.Busy = append(of.Busy, int32(b))
-			of.Changes += bits.OnesCount64(word)
-		}
-	}
-}
-
-// BusyIn returns the blocks with changed slots from one block up to another, which is not included.
-func (p *Period) BusyIn(from, to int) []int32 {
-	first, _ := slices.BinarySearch(p.Busy, int32(from))
-	n, _ := slices.BinarySearch(p.Busy[first:], int32(to))
-	return p.Busy[first:][:n]
+	of.Blocks, of.Changes = of.Changed.Blocks(of.Blocks), of.Changed.Count()
 }
 
 // Get returns what changed in the last n ticks, or nil if that was not found in this tick.

@@ -45,16 +45,16 @@ func requirePeriods(t *testing.T, s *SlotTable, changed []bitset.Set, n delta.Ti
 	require.Nil(t, s.Periods.Get(MaxPeriod+1))
 	for ; n > 0; n-- {
 		s.Periods.Find(n, s)
-		p, count, busy := s.Periods.Get(n), 0, []int32(nil)
+		p, count, blocks := s.Periods.Get(n), 0, []int(nil)
 		require.Equal(t, n, p.Ticks)
 		for b, word := range within(changed, int(n), s.Len()) {
 			require.Equal(t, word, p.Changed[b], "block %d in %d ticks", b, n)
 			if count += bits.OnesCount64(word); word != 0 {
-				busy = append(busy, int32(b))
+				blocks = append(blocks, b)
 			}
 		}
 		require.Equal(t, count, p.Changes)
-		require.Equal(t, busy, append([]int32(nil), p.Busy...))
+		require.Equal(t, blocks, slices.Collect(p.Blocks.All()))
 	}
 }
 

@@ -80,9 +80,9 @@ func (m *Steadiness) Stable() bool { return m.same == stableSamples }
 func (m *Steadiness) sample(s *Snapshot, random uint64) {
 	changes := 0
 	m.blocks = m.blocks[:0]
-	for _, b := range s.Slots.Busy {
-		if !s.Slots.HoldsSubEntities(int(b)) {
-			m.blocks = append(m.blocks, int(b))
+	for b := range s.Slots.ChangedBlocks.All() {
+		if !s.Slots.HoldsSubEntities(b) {
+			m.blocks = append(m.blocks, b)
 			changes += bits.OnesCount64(s.Slots.Changed[b])
 		}
 	}

@@ -23,10 +23,8 @@ type SlotTable struct {
 
 	Log           [RecentTicks]bitset.Set // by tick modulo RecentTicks: what changed in it
 	liveLog       [RecentTicks]bitset.Set // the same without what was empty at its end
-	Busy          []int32                 // blocks with changed slots
-	ChurnedBlocks []int32                 // those of them in which an entity came or went
-	ChangedBlocks bitset.Set              // the blocks of Busy as a set
-	changes       int                     // number of changed slots
+	ChangedBlocks bitset.Set              // blocks with changed slots, after the capture
+	ChurnedBlocks bitset.Set              // those of them in which an entity came or went
 	Periods       Periods                 // what changed in several ticks
 
 	ChangedAt     []delta.Tick // when the slot changed last
@@ -157,20 +155,7 @@ func (t *SlotTable) date(slot int, now delta.Tick) {
 // List finds the blocks with changes, after the capture.
 func (t *SlotTable) List() {
 	t.Periods.begin()
-	t.Busy, t.ChurnedBlocks, t.changes = t.Busy[:0], t.ChurnedBlocks[:0], 0
-	n := len(t.Changed)
-	t.ChangedBlocks = t.ChangedBlocks.Grown(n)
-	clear(t.ChangedBlocks)
-	for b, word := range t.Changed {
-		if word != 0 {
-			t.Busy = append(t.Busy, int32(b))
-			t.ChangedBlocks.Add(b)
-			t.changes += bits.OnesCount64(word)
-			if t.Churned[b] != 0 {
-				t.ChurnedBlocks = append(t.ChurnedBlocks, int32(b))
-			}
-		}
-	}
+	t.ChangedBlocks, t.ChurnedBlocks = t.Changed.Blocks(t.ChangedBlocks), t.Churned.Blocks(t.ChurnedBlocks)
 }
 
 // Begin starts tick now. Ticks that did not end, since one of the user's functions panicked, end
