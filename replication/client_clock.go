@@ -113,7 +113,9 @@ func (c *Client) Jitter() float64 {
 //
 //	newest := client.InputTick()
 //	for tick := newest - 7; tick != newest+1; tick++ { // after a pause, older ones would be too late
-//		_ = replication.SetInput(client, tick, input) // ErrInputSet for those that have one
+//		if replication.SetInput(client, tick, input) == nil { // else ErrInputSet: it has one
+//			input.Fire = false // what happens once goes into one input
+//		}
 //	}
 //
 // It never goes back. When inputs arrive too late it rises faster for a while, at most twice as fast; when they arrive

@@ -39,7 +39,7 @@ const (
 // Whatever its timeout is, a server sends less and less to a peer that acknowledges nothing. Its patience is 1.5 times
 // the time that an acknowledgement may take, which is the round trip and four times its deviation; it is 32 to 192
 // ticks, or four send intervals if these are more. After that, state is sent only when an eighth of the silence has
-// passed since the last packet. After three times the patience nothing is sent but empty packets of about 14 bytes, in
+// passed since the last packet. After three times the patience nothing is sent but empty packets of 13 bytes, in
 // the end one per second; unreliable messages are dropped, and reliable ones wait. The first acknowledgement ends all
 // that.
 //

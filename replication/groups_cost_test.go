@@ -1,6 +1,13 @@
+//go:build !js && !wasip1
+
+// Not built where there are no files.
+
 package replication
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,9 +44,13 @@ func TestWhatGroupsCost(t *testing.T) {
 		}
 		return float64(sum(m.sizes[warm:])) / measured
 	}
-	for _, every := range []int{1, 4, 16} {
+	table := ""
+	for i, every := range []int{1, 4, 16} {
 		none, two, four := cost(every, 1), cost(every, 2), cost(every, 4)
 		t.Logf("each changes in every tick of %2d: %.0f bytes without groups, %.0f with groups of 2, %.0f with groups of 4", every, none, two, four)
+		table += fmt.Sprintf("| %s | %.0f | %.0f | %.0f |\n", [...]string{
+			"all change in every tick", "each changes in every 4th tick, in turns", "each changes in every 16th tick, in turns",
+		}[i], none, two, four)
 		require.GreaterOrEqual(t, two, 0.999*none) // packets end elsewhere
 		require.GreaterOrEqual(t, four, 0.999*two)
 		require.Less(t, four, 4*none)
@@ -47,4 +58,7 @@ func TestWhatGroupsCost(t *testing.T) {
 			require.Less(t, four, 1.02*none, "all of a group is sent anyway")
 		}
 	}
+	page, err := os.ReadFile(filepath.Join("..", "docs", "groups.md"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), table)
 }

@@ -51,7 +51,11 @@ func newHost(c *config) *host {
 		truth:    newTruth(),
 	}
 	schema := NewSchema()
-	h.server = replication.NewServer(&h.game.World, schema, replication.WithSeed(c.seed))
+	opts := []replication.ServerOption{replication.WithTickRate(c.tickRate)}
+	if c.serve == "" { // a seed is for runs that are to be the same each time, not for open networks
+		opts = append(opts, replication.WithSeed(c.seed))
+	}
+	h.server = replication.NewServer(&h.game.World, schema, opts...)
 	h.listen()
 	h.reader = newReader(&h.game.World, schema)
 	return h
