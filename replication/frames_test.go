@@ -23,3 +23,10 @@ func TestTimeAtAllFrameRates(t *testing.T) {
 	require.Less(t, worst.DelaySettledSeconds, 3.0)
 	require.Less(t, worst.StartedSeconds, 1.0)
 }
+
+// TestInputsOfSlowClients arrive in time, too, but for those of frames whose packet is lost.
+func TestInputsOfSlowClients(t *testing.T) {
+	t.Parallel()
+	replicationtest.OneGoroutine(t)
+	require.Less(t, timetest.PlaySlow(t, timetest.Seed), 0.03)
+}

@@ -141,7 +141,7 @@ func (c *clock) rests() bool { return c.alive >= c.newest+c.interval || c.silenc
 // want returns the offset that covers all but a few gaps.
 func (c *clock) want() float64 {
 	want := c.gaps.quantile(c.limits.margin, &c.losses, c.interval)
-	if c.gaps.n < enoughGaps {
+	if c.gaps.n < enoughGaps || c.interval >= longestGap*c.rate { // gaps of such an interval are not among them
 		want = max(want, c.path.base()+firstIntervals*c.interval)
 	}
 	return want

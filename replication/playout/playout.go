@@ -10,6 +10,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
+	frames "github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
@@ -32,8 +33,8 @@ type Playout struct {
 	sequence uint32     // the newest of a packet
 	sessions int        // of the watch, when it was last looked at
 	at       blend.Time
-	looked   bool // the columns have looked up states of this session
-	long     int  // by how many more of the latest frames were too long to know when packets arrived than were not
+	looked   bool              // the columns have looked up states of this session
+	long     frames.LongFrames // in which nobody knows when packets arrived
 
 	tables      tables
 	columns     []column
@@ -159,9 +160,12 @@ func (p *Playout) receive(dt time.Duration) {
 	ticks := dt.Seconds() * c.rate
 	c.now += ticks
 	c.alive = p.alive()
-	short, slow := p.isShort(dt)
+	short := dt.Seconds() <= longFrame
+	p.long.Note(!short)
 	for i, packet := range p.watch.Packets {
-		p.receivePacket(packet, short || slow && i == len(p.watch.Packets)-1)
+		// In a long frame nobody knows when packets arrived. A slow client has to take the last one for one that
+		// arrived at the end of the frame.
+		p.receivePacket(packet, short || p.long.Usual() && i == len(p.watch.Packets)-1)
 	}
 	c.advance(ticks)
 	p.at = round(blend.Time{Tick: p.zero}.Add(int64(math.Floor(c.shown*blend.Parts+0.5))), c.rate)
@@ -176,17 +180,6 @@ func (p *Playout) alive() float64 {
 		return float64(int32(delta.Tick(m.Clock.Newest) - p.zero))
 	}
 	return p.clock.newest
-}
-
-// isShort reports whether the frame is short enough to know when packets arrived. If most frames are not, the client is
-// slow: then the last packet has to count as arriving at the end of its frame.
-func (p *Playout) isShort(dt time.Duration) (short, slow bool) {
-	if short = dt.Seconds() <= longFrame; short {
-		p.long = max(p.long-1, -lately)
-	} else {
-		p.long = min(p.long+1, lately)
-	}
-	return short, p.long > fewFrames
 }
 
 // invalidate makes the columns look up what came, or all of it if the clock has just begun to run.
@@ -210,10 +203,6 @@ const (
 	maxAdvance = time.Hour
 	// rebase is how many ticks times count up to, so that small differences of times remain exact.
 	rebase = 1 << 22
-	// fewFrames is how many long frames do not mean that most are. A game that loads has some, too.
-	fewFrames = 4
-	// lately bounds how many frames count: a game may become slow for good.
-	lately = 60
 )
 
 // rebase lets the clock's times count from another tick.

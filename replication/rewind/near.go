@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"unsafe"
 
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/mlange-42/arche/ecs"
@@ -87,12 +88,13 @@ func (h *History) Near(v View, low, high [3]float64, fn func(e ecs.Entity)) {
 	}
 	k, slots := &h.kept[p.kept], &h.in.Snap.Slots
 	var r ackstate.Around
+	var versions delta.Versions
 	for b, alive := range slots.Alive {
 		if slots.Class(b) != k.comp.Class {
 			continue
 		}
 		for slot := range bitset.Slots(b, alive) {
-			if !k.past.Has(slot) {
+			if !k.past.Has(slot) && !k.past.Find(slot, &versions) { // it has never had the component
 				continue
 			}
 			if v.around(&r, slot) && p.touches(&v, k, slot, &r, &low, &high) {

@@ -1,6 +1,8 @@
 package rewind
 
 import (
+	"math/bits"
+
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/mlange-42/arche/ecs"
@@ -12,7 +14,7 @@ type ring[T any] struct {
 	id      ecs.ID
 	filter  ecs.Filter
 	mark    archeutil.WorldWatch
-	ticks   []values[T] // by tick modulo their number
+	ticks   []values[T] // by tick modulo their number, a power of two, so that places go on where ticks wrap
 }
 
 // values are those of one tick, by the ID of the entity.
@@ -32,7 +34,7 @@ func newRing[T any](h *History) *ring[T] {
 	id := ecs.ComponentID[T](h.in.Snap.World)
 	return &ring[T]{
 		history: h, id: id, filter: ecs.All(id), mark: archeutil.WatchWorld(h.in.Snap.World),
-		ticks: make([]values[T], h.limits.rewind+1),
+		ticks: make([]values[T], 1<<bits.Len32(uint32(h.limits.rewind))),
 	}
 }
 

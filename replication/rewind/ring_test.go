@@ -3,6 +3,7 @@ package rewind
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -50,4 +51,33 @@ func TestValuesOfBeforeAResetAreGone(t *testing.T) {
 	g.run(8)
 	require.Greater(t, views, 50)
 	require.Greater(t, found, 50)
+}
+
+// TestKeptValuesWhereTicksWrap: the places of values go on there.
+func TestKeptValuesWhereTicksWrap(t *testing.T) {
+	const first = 1<<32 - 100
+	for _, rate := range []float64{20, 60} {
+		g := newGame(t, 5, rate, 0, replicationtest.FirstTick(first))
+		g.startAt(first)
+		g.delay = 0.45
+		Keep[pose](g.history)
+		id := ecs.ComponentID[pose](g.world)
+		e := g.world.NewEntity(id)
+		views := 0
+		g.tick = func() {
+			n := g.server.Tick()
+			(*pose)(g.world.Get(e, id)).Bone = float32(int32(n + 1)) // of the tick that this one makes
+			v, err := g.history.View(g.peer, n+1)
+			if err != nil || n-first < 40 {
+				return
+			}
+			views++
+			var p pose
+			at, _ := v.Time()
+			require.True(t, Get(v, e, &p), "in tick %d, as of %d ticks ago", n, n-at)
+			require.Equal(t, float32(int32(at)), p.Bone)
+		}
+		g.run(200 / rate)
+		require.Greater(t, views, 100)
+	}
 }

@@ -14,6 +14,7 @@ type pace struct {
 	before float64 // the same of the frame before
 	frame  float64 // length of frames in ticks, smoothed: as long as two in succession were at once
 	passed uint32  // full ticks that the next Apply counts
+	long   LongFrames
 	// Parts that were counted before they passed, and whether the user has measured time since the last Apply.
 	prepaid  uint64
 	measured bool
@@ -48,6 +49,11 @@ func (p *pace) fraction() float64 { return float64(p.part) / float64(tickParts) 
 // time returns the ticks since the session began. It does not wrap.
 func (p *pace) time() float64 { return float64(uint64(p.wraps)<<32|uint64(p.Now)) + p.fraction() }
 
-// hitch reports whether the present frame is longer than any that a game plans: packets that came in it
-// have waited for the client.
-func (p *pace) hitch() bool { return p.step > max(float64(p.Rate)/8, 1.5) }
+// hitch reports whether the present frame is longer than the game plans: packets that came in it have waited for the
+// client.
+func (p *pace) hitch() bool {
+	return p.isLong() && (!p.long.Usual() || p.step > float64(p.Rate))
+}
+
+// isLong reports whether the present frame is longer than those of most games.
+func (p *pace) isLong() bool { return p.step > max(float64(p.Rate)/8, 1.5) }
