@@ -162,7 +162,7 @@ func (x *endpoint) send(t *testing.T, w *bitbuf.Writer, now Tick, state gameStat
 			}
 		}
 		WriteSet(w, &set, &ref)
-		for c := set.Next(0); c >= 0; c = set.Next(c + 1) {
+		for c := range set.All() {
 			require.True(t, histories[c].Has(e))
 			x.packed.EncodeRow(w, c, histories[c].Row(e), base[c], base2[c], simulatedRatio(now, b))
 		}
@@ -194,7 +194,7 @@ func (x *endpoint) receive(t *testing.T, r *bitbuf.Reader, now Tick, entities in
 		}
 		set := ReadSet(r, &ref, len(x.layout.Components))
 		state[e] = make([][]uint32, len(x.layout.Components))
-		for c := set.Next(0); c >= 0; c = set.Next(c + 1) {
+		for c := range set.All() {
 			state[e][c] = make([]uint32, x.layout.Components[c].Words())
 			x.packed.DecodeRow(r, c, state[e][c], base[c], base2[c], ratio)
 		}

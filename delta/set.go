@@ -3,6 +3,7 @@ package delta
 // This file codes component sets.
 
 import (
+	"iter"
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
@@ -27,18 +28,17 @@ func (s *Set) Toggle(c int) { s[c>>6] ^= 1 << (c & 63) }
 // Has reports whether component c is in the set.
 func (s *Set) Has(c int) bool { return s[c>>6]>>(c&63)&1 != 0 }
 
-// Next returns the first component in the set that is not below c, or -1.
-func (s *Set) Next(c int) int {
-	for i := c >> 6; i < len(s); i++ {
-		word := s[i]
-		if i == c>>6 {
-			word &= ^uint64(0) << (c & 63)
-		}
-		if word != 0 {
-			return i<<6 + bits.TrailingZeros64(word)
+// All iterates over the components in the set, in ascending order. A component may be taken out when it is its turn.
+func (s *Set) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i, word := range s {
+			for ; word != 0; word &= word - 1 {
+				if !yield(i<<6 + bits.TrailingZeros64(word)) {
+					return
+				}
+			}
 		}
 	}
-	return -1
 }
 
 // WriteSet appends the difference of s from ref: the number of components that only one of them
@@ -52,7 +52,7 @@ func WriteSet(w *bitbuf.Writer, s, ref *Set) {
 	}
 	w.WriteExpGolomb(uint64(count), 0)
 	next := 0
-	for c := diff.Next(0); c >= 0; c = diff.Next(c + 1) {
+	for c := range diff.All() {
 		w.WriteExpGolomb(uint64(c-next), 0)
 		next = c + 1
 	}

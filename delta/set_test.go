@@ -3,6 +3,7 @@ package delta
 import (
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,15 +49,13 @@ func TestSetsListTheirComponents(t *testing.T) {
 	rng := randomOf(t)
 	for range 300 {
 		s, list := randomSet(rng, 1+rng.IntN(MaxComponents))
-		next := -1
-		for c := MaxComponents - 1; c >= 0; c-- {
-			require.Equal(t, list[c], s.Has(c))
-			if list[c] {
-				next = c
+		var want []int
+		for c := range MaxComponents {
+			if require.Equal(t, list[c], s.Has(c)); list[c] {
+				want = append(want, c)
 			}
-			require.Equal(t, next, s.Next(c))
 		}
-		require.Equal(t, -1, s.Next(MaxComponents))
+		require.Equal(t, want, slices.Collect(s.All()))
 		for c, has := range list {
 			s.Toggle(c)
 			require.Equal(t, !has, s.Has(c))
@@ -98,8 +97,10 @@ func TestAllPairsOfSetsRoundTrip(t *testing.T) {
 func readSet(t testing.TB, data []byte, ref *Set, n int) {
 	r := bitbuf.NewReader(data)
 	s := ReadSet(&r, ref, n)
-	if c := s.Next(n); c >= 0 {
-		t.Fatalf("component %d of %d from %x", c, n, data)
+	for c := range s.All() {
+		if c >= n {
+			t.Fatalf("component %d of %d from %x", c, n, data)
+		}
 	}
 	if r.Err() == nil {
 		w := bitbuf.NewWriter(make([]byte, 1024))

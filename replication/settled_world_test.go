@@ -58,7 +58,7 @@ func (o *settledOracle) record() {
 			info := &s.Info[slot]
 			v.generation, v.set = info.Generation, info.Set
 			v.rows = make([][]uint32, len(o.server.schema.Components))
-			for k := info.Set.Next(0); k >= 0; k = info.Set.Next(k + 1) {
+			for k := range info.Set.All() {
 				v.rows[k] = o.server.snap.Histories[k].Row(slot)
 			}
 		}

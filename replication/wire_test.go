@@ -234,7 +234,7 @@ func worldHash(c *Client) uint64 {
 			}
 		}
 	}
-	for k := c.apply.View.Resources.Set.Next(0); k >= 0; k = c.apply.View.Resources.Set.Next(k + 1) {
+	for k := range c.apply.View.Resources.Set.All() {
 		if p := c.apply.View.Resources.Find(k); p != nil {
 			comp := &c.schema.Components[k]
 			put(uint32(k))

@@ -183,7 +183,7 @@ func (x *expectations) match(state *receive.HeldState) ecs.Entity {
 		return ecs.Entity{}
 	}
 	set := &state.Layout.Set
-	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+	for k := range set.All() {
 		row := state.Row(k, x.schema.Components[k].Words)
 		w, ok := x.BySign[hashRow(k, row)]
 		if !ok {

@@ -117,7 +117,7 @@ func (a *Applier) writeRow(slot uint32, m *replica, at *receive.Place, row []uin
 // writeRows writes the rows of a state into the entity's components. old is the state that the
 // components show, or nil if that is not known.
 func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldState) {
-	for k := state.Layout.Set.Next(0); k >= 0; k = state.Layout.Set.Next(k + 1) {
+	for k := range state.Layout.Set.All() {
 		if k == a.Schema.Link {
 			continue
 		}
@@ -176,7 +176,7 @@ func (a *Applier) forgetEntity(slot uint32, m *replica) {
 // reports whether there are any.
 func (a *Applier) forgetRemoved(m *replica) bool {
 	has := m.Layout.Set
-	for k := has.Next(0); k >= 0; k = has.Next(k + 1) {
+	for k := range has.All() {
 		if !a.View.World.Has(m.Entity, a.View.Components[k]) {
 			a.Referrers.drop(k, &m.Links)
 			a.View.dropStrings(m, k)
@@ -196,7 +196,7 @@ func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState)
 	x := &a.scratch
 	x.add = append(append(x.add[:0], a.View.Marker), a.spawnWith...)
 	set := &state.Layout.Set
-	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+	for k := range set.All() {
 		x.add = append(x.add, a.View.Components[k])
 	}
 	if m.Entity = a.Expected.match(state); m.Entity.IsZero() {
@@ -210,7 +210,7 @@ func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState)
 	if a.Schema.MessagesRefer {
 		a.names.Set(m.Entity, id)
 	}
-	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+	for k := range set.All() {
 		comp := &a.Schema.Components[k]
 		p, row := a.View.World.Get(m.Entity, a.View.Components[k]), state.Row(k, comp.Words)
 		if p != nil { // nil: an adopted entity already has another relation
@@ -309,7 +309,7 @@ func (a *Applier) applyResources(m *replica) {
 		old = m.Held.At(m.Tick)
 	}
 	set := &a.View.Resources.Set
-	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+	for k := range set.All() {
 		was, is := m.Shown && m.Layout.Set.Has(k), state.Layout.Set.Has(k)
 		if was && !is {
 			a.Referrers.drop(k, &m.Links)

@@ -67,7 +67,7 @@ func (h *hashCheck) readHashes(body []byte, compare bool) bool {
 		if state != nil {
 			d = compareSets(h.schema, state, generation, &set)
 		}
-		for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+		for k := range set.All() {
 			if d == nil {
 				d = h.compareRow(&r, k, state, tick)
 			} else {

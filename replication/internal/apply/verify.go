@@ -23,7 +23,7 @@ type Divergence struct {
 
 // verifyEntity returns the first field of an entity that differs from the state.
 func (v *worldView) verifyEntity(m *replica, state *receive.HeldState) *Divergence {
-	for k := state.Layout.Set.Next(0); k >= 0; k = state.Layout.Set.Next(k + 1) {
+	for k := range state.Layout.Set.All() {
 		p := v.World.Get(m.Entity, v.Components[k])
 		if p == nil || v.Replaced.Has(k) {
 			continue

@@ -234,7 +234,7 @@ func (v *worldView) removeResources(m *replica) {
 		next = m.Held.At(m.Newest)
 	}
 	set := &m.Layout.Set
-	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+	for k := range set.All() {
 		if next == nil || !next.Layout.Set.Has(k) {
 			v.removeResource(k)
 		}

@@ -22,7 +22,7 @@ type ResourceTypes struct {
 func (r *ResourceTypes) Init(w *ecs.World, s *schema.Schema) {
 	r.ResourceSet = ResourcesOf(s)
 	r.schema, r.world, r.IDs = s, w, make([]ecs.ResID, len(s.Components))
-	for k := r.Set.Next(0); k >= 0; k = r.Set.Next(k + 1) {
+	for k := range r.Set.All() {
 		r.IDs[k] = ecs.ResourceTypeID(w, s.Components[k].Typ)
 	}
 }

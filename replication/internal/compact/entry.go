@@ -134,16 +134,16 @@ func (x *Writer) putFull(c *delta.Compact, entry *Entry) {
 // putSet writes how a component set differs from another one.
 func (x *Writer) putSet(set, ref *delta.Set) {
 	diff := *set
-	for c := ref.Next(0); c >= 0; c = ref.Next(c + 1) {
+	for c := range ref.All() {
 		diff.Toggle(c)
 	}
 	count := 0
-	for c := diff.Next(0); c >= 0; c = diff.Next(c + 1) {
+	for range diff.All() {
 		count++
 	}
 	x.E.PutExpGolomb(uint64(count), 0)
 	next := 0
-	for c := diff.Next(0); c >= 0; c = diff.Next(c + 1) {
+	for c := range diff.All() {
 		x.E.PutExpGolomb(uint64(c-next), 0)
 		next = c + 1
 	}

@@ -71,7 +71,7 @@ func (c *Coder) Gather(s *snapshot.Snapshot, slot int, name Name, entry *Entry) 
 	}
 	far := 0
 	c.Rows, entry.Work = c.Rows[:0], 0
-	for k := info.Set.Next(0); k >= 0; k = info.Set.Next(k + 1) {
+	for k := range info.Set.All() {
 		layout := &s.Schema.Layout.Components[k]
 		v := s.Histories[k].Versions(slot)
 		r := Row{Component: k, Cur: v.Row()}

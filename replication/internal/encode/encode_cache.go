@@ -231,7 +231,7 @@ const maxSetBytes = 256
 func (c *Cache) encodeFull(w *bitbuf.Writer, slot int) {
 	set := &c.Snap.Slots.Info[slot].Set
 	c.packed.Begin()
-	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+	for k := range set.All() {
 		c.packed.Add(k, c.Snap.Histories[k].Row(slot), nil, nil, 0)
 	}
 	c.packed.End(w)
@@ -266,7 +266,7 @@ func (c *Cache) EncodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 		oldest = b.A2
 	}
 	c.packed.Begin()
-	for k := info.Set.Next(0); k >= 0; k = info.Set.Next(k + 1) {
+	for k := range info.Set.All() {
 		h := s.Histories[k]
 		if !h.Began(slot).After(oldest) {
 			c.packed.AddSame(k, ratio != 0)

@@ -69,7 +69,7 @@ func (k *layouts) Of(set delta.Set) *Layout {
 		return nil
 	}
 	relations := 0
-	for c := set.Next(0); c >= 0; c = set.Next(c + 1) {
+	for c := range set.All() {
 		if k.Relations.Has(c) {
 			relations++
 		}
@@ -114,7 +114,7 @@ func (l *Layout) add(c int, comp *schema.Component) {
 
 // symbols returns how many rows of a layout may differ from a baseline with another layout.
 func (k *layouts) symbols(l, base *Layout) (n int) {
-	for c := l.Set.Next(0); c >= 0; c = l.Set.Next(c + 1) {
+	for c := range l.Set.All() {
 		if base.Set.Has(c) && k.schema.Components[c].Layout.Width() > 0 {
 			n++
 		}

@@ -191,7 +191,7 @@ func (s *Schema) Codes(component any, dst []uint64) []uint64 {
 
 // FullWork returns the work of decoding an entry without a baseline.
 func (s *Schema) FullWork(set *delta.Set) (work int) {
-	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+	for k := range set.All() {
 		work += s.Components[k].Layout.Work()
 	}
 	return work

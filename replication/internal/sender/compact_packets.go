@@ -42,7 +42,7 @@ func (k *packetWriter) prepareCompact(slot int, of *baseline.Class) (entry compa
 	}
 	entry.Kind, entry.Part[0] = wire.EntryFull, uint64(info.Generation)
 	c.Rows, entry.Work = c.Rows[:0], s.Schema.FullWork(&info.Set)
-	for k := info.Set.Next(0); k >= 0; k = info.Set.Next(k + 1) {
+	for k := range info.Set.All() {
 		c.Rows = append(c.Rows, compact.Row{Component: k, Cur: s.Histories[k].Row(slot)})
 	}
 	return entry

@@ -67,7 +67,7 @@ func writeHashes(s *snapshot.Snapshot, w *bitbuf.Writer, slot, next int, set *de
 	w.WriteExpGolomb(uint64(s.Tick-s.Slots.ChangedAt[slot]), 0)
 	delta.WriteSet(w, &info.Set, set)
 	*set = info.Set
-	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+	for k := range set.All() {
 		row := s.Histories[k].Row(slot)
 		columns := s.Schema.Components[k].Columns
 		for i := range columns {

@@ -21,7 +21,7 @@ func (r *serverResources) Init(s *Snapshot) {
 	r.at = make([]unsafe.Pointer, len(s.Schema.Components))
 	r.table = Table{slots: []uint32{archeutil.ResourceSlot}, Weight: 1}
 	width := 0
-	for k := r.Set.Next(0); k >= 0; k = r.Set.Next(k + 1) {
+	for k := range r.Set.All() {
 		c := &s.Schema.Components[k]
 		width += c.Layout.Width()
 		r.members = append(r.members, member{
