@@ -19,9 +19,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A Client makes a world follow a server's. Receive decodes packets and touches no
-// world; Apply brings the world up to date and answers the server. The two must not run
-// at the same time.
+// A Client makes a world follow a server's. Receive decodes packets and does not touch the world; Apply brings the
+// world up to date and answers the server. The two must not run at the same time.
 type Client struct {
 	diverged struct { // the same divergence is the same pointer
 		inside *apply.Divergence
@@ -38,15 +37,15 @@ type Client struct {
 	calls    exclusive.Guard
 }
 
-// NewClient returns a client that makes the world mirror a server's. Packets to the server go
-// through send, in Apply, Disconnect and Close only; a packet belongs to the client again when send
-// returns. The schema must equal the server's; it is frozen: nothing can be registered afterwards.
+// NewClient returns a client that makes the world follow a server's. It sends packets to the server through send, in
+// Apply, Disconnect and Close only; a packet belongs to the client again when send returns. The schema must equal the
+// server's. NewClient freezes it: nothing can be registered afterwards.
 //
-// The mirrored entities carry the component [Mirrored]. The user may add components that
-// are not in the schema to them, and remove entities or components: they stay removed
-// until the server spawns or adds them anew. A world that the user resets is filled again
-// by the next Apply, with all that was mirrored, removed or not. All this holds for
-// resources, too; one that the user has when the server adds it is taken over.
+// Replicas, the client's copies of the server's entities, carry the component [Mirrored]. The user may add components
+// to them that are not in the schema, and remove replicas or their components: they stay removed until the server
+// spawns or adds them anew. After a reset of the world, the next Apply fills it again with all replicas, including
+// those that the user had removed. All this holds for resources, too; one that the user has when the server adds it is
+// taken over.
 //
 // Panics if the world is locked, or if the world, the schema or send is nil.
 func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error, opts ...ClientOption) *Client {
@@ -98,23 +97,22 @@ func (c *Client) guard() *exclusive.Guard {
 // mustExist is for calls that only read.
 func (c *Client) mustExist() { c.guard().Check() }
 
-// Connected reports whether the server has accepted the client, and has not been silent
-// for too long since: whether its status is [StatusConnected].
+// Connected reports whether the status is [StatusConnected]: the server has accepted the client, and has not been
+// silent for too long since.
 func (c *Client) Connected() bool {
 	c.mustExist()
 	return c.Status() == StatusConnected
 }
 
-// Stats returns what came to and went from the client.
+// Stats returns the client's counters.
 func (c *Client) Stats() ClientStats {
 	c.mustExist()
 	return ClientStats(c.stats)
 }
 
-// Receive takes a packet from the server. It only decodes: the world changes in Apply.
-// The packet is not kept. Whatever it holds, nothing worse happens than an error, which
-// is counted in [Client.Stats] too: [ErrMalformed], [ErrChecksum], [ErrStale],
-// [ErrUnexpected], [ErrMissingBaseline] or [ErrMissingModel]. Panics in a hook.
+// Receive takes a packet from the server. It only decodes the packet: the world changes in Apply. The packet is not
+// kept. The worst that a packet can cause is an error, which [Client.Stats] counts too: [ErrMalformed], [ErrChecksum],
+// [ErrStale], [ErrUnexpected], [ErrMissingBaseline] or [ErrMissingModel]. Panics in a hook and in a message handler.
 func (c *Client) Receive(packet []byte) error {
 	c.mustExist()
 	c.apply.Hooks.NotInHook("Receive")
@@ -185,21 +183,20 @@ func (c *Client) receive(packet []byte) error {
 	return err
 }
 
-// Apply brings the world up to date with what was received, and sends the server its answer: introductions first,
-// acknowledgements later. Call it once per frame on the goroutine that owns the world, after [Client.Advance]; without
-// one, it counts as a tick of the server. Every entity goes from one state of the server to a later one, and so does
-// every [Group]; it never shows a mixture. References to entities that come or go in this Apply are updated at its end.
-// After [ecs.World.Reset] it spawns all mirrored entities anew.
+// Apply brings the world up to date with what was received, and sends the server its answer: hellos until it is
+// connected, acknowledgements afterwards. Call it once per frame on the goroutine that owns the world, after
+// [Client.Advance]; without one, it counts as a tick of the server. Every entity goes from one state of the server to a
+// later one, and so does every [Group]; Apply never shows a mixture. References to entities that spawn or despawn in
+// this Apply are updated at its end. After [ecs.World.Reset] it spawns all replicas anew.
 //
-// The error is final: a [*SchemaError] that names the first difference between the schemas,
-// or one that names another protocol version, or a [*DisconnectError] if one of the ends
-// has ended the connection. After [Client.Reconnect] it is nil again. All other troubles
-// mend themselves and are counted in [Client.Stats].
+// The error is final: a [*SchemaError] that names the first difference between the schemas, or one that names another
+// protocol version, or a [*DisconnectError] if one of the ends has ended the connection. After [Client.Reconnect] it is
+// nil again. All other errors are recovered from and counted in [Client.Stats].
 //
-// Hooks are called in it, see [Client.OnSpawn], and then the functions of
-// [OnServerMessage] for messages whose turn it is.
+// Apply calls hooks, see [Client.OnSpawn], and then the functions of [OnServerMessage] for messages that can be
+// delivered.
 //
-// Panics if the world is locked, and in a hook.
+// Panics if the world is locked, in a hook and in a message handler.
 func (c *Client) Apply() error {
 	c.mustExist()
 	c.apply.Hooks.NotInHook("Apply")
@@ -235,7 +232,7 @@ func (c *Client) sendToServer(ticks uint32) {
 	}
 }
 
-// answerServer sends what the server has to know: the introduction, then acks.
+// answerServer sends what the server has to know: hellos, then acks.
 func (c *Client) answerServer(ticks uint32) {
 	if c.session.Over() {
 		return
@@ -250,29 +247,26 @@ func (c *Client) answerServer(ticks uint32) {
 	}
 }
 
-// Status returns how the client stands with its server.
+// Status returns the status of the client's connection.
 func (c *Client) Status() Status {
 	c.mustExist()
 	return Status(c.session.Status())
 }
 
-// Complete reports whether everything has come that the client may see of what was in the
-// server's world when the session began: there is no more to wait for before the game can
-// be shown. After the Apply that follows, it is in the client's world.
+// Complete reports whether everything has arrived that the client may see of the server's world as it was when the
+// session began: the game can be shown. After the next Apply, it is in the client's world.
 func (c *Client) Complete() bool {
 	c.mustExist()
 	return c.session.Open() && c.session.Complete
 }
 
-// Reconnect begins a new session, whether the present one has ended or not, and whatever
-// the server answered to the last introduction. A client whose server has gone silent, or has
-// dropped it for silence, does so by itself.
+// Reconnect begins a new session, whether or not the present one has ended, and whatever the server answered to the
+// last hello. A client whose server has gone silent, or has dropped it for silence, does so by itself.
 //
-// What is mirrored stays in the world until the new session shows more. If the server is
-// still the same [Server], then every mirrored entity that it shows again is the entity
-// that it was, with all that the user added to it; those that it does not show again are
-// removed as soon as the session is [Client.Complete]. If it is another server, all are
-// removed with the first state that comes, and its own are spawned.
+// Replicas stay in the world until the new session shows more. If the server is still the same [Server], every replica
+// that it shows again remains the same entity, with everything that the user added to it; those that it does not show
+// again are removed as soon as the session is [Client.Complete]. If it is another server, all replicas are removed when
+// its first state arrives, and its own are spawned.
 //
 // Panics if the client is closed.
 func (c *Client) Reconnect() {
@@ -280,8 +274,8 @@ func (c *Client) Reconnect() {
 	c.session.Reconnect()
 }
 
-// SetJoinData replaces what [WithJoinData] gave, for sessions that the client asks for from now on:
-// call [Client.Reconnect] to ask for one. It takes a copy, and panics at the same lengths.
+// SetJoinData replaces the data of [WithJoinData] in sessions that the client asks for from now on: call
+// [Client.Reconnect] to ask for one. It copies the data, and panics at the same lengths.
 func (c *Client) SetJoinData(data []byte) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.SetJoinData))
 	c.session.SetJoinData(data)
@@ -299,16 +293,16 @@ func (c *Client) begin(m *wire.Welcome) {
 	}
 }
 
-// Disconnect ends the connection and sends the server the reason, in packets that are sent at
-// once. The world stays as it is: see [Client.Close] to remove what is mirrored. Apply
-// returns a [*DisconnectError] from then on, until [Client.Reconnect].
+// Disconnect ends the connection and sends the server the reason, in packets that are sent at once. The world stays as
+// it is: [Client.Close] removes the replicas. Apply returns a [*DisconnectError] from then on, until
+// [Client.Reconnect].
 func (c *Client) Disconnect(r Reason) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.ClientDisconnect))
 	c.session.Disconnect(uint8(r.Code), r.Text)
 }
 
-// Close ends the connection as [Client.Disconnect] does, if it has not ended, and removes
-// all mirrored entities and resources from the world. Reconnect panics afterwards.
+// Close ends the connection as [Client.Disconnect] does, if it has not ended, and removes all replicas and replicated
+// resources from the world. Reconnect panics afterwards.
 //
 // Panics if the world is locked, and in a hook.
 func (c *Client) Close() {

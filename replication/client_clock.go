@@ -8,7 +8,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 )
 
-// Advance lets dt pass, the time since the last call, measured on a clock that does not go back.
+// Advance advances the client's time by dt, the time since the last call, measured on a clock that does not go back.
 // Call it once per frame, before [Client.Receive] and [Client.Apply], at any frame rate:
 //
 //	for range frames {
@@ -20,8 +20,8 @@ import (
 //	}
 //
 // An Apply without an Advance since the last one counts as one server tick, so a loop at the server's tick rate needs
-// no Advance. A client counts all its time in server ticks: its timeout, how often it asks for a session, how long
-// [Expect] and messages wait, and when messages and inputs are sent, which is once per tick at most.
+// no Advance. A client counts all its time in server ticks: its timeout, how often it sends hellos, how long [Expect]
+// and messages wait, and when messages and inputs are sent, which is once per tick at most.
 //
 // Pauses do no harm: at most a second of the time between two Applies counts as waiting for the server. After a pause,
 // [Client.ServerTick] is right again as soon as packets have arrived.
@@ -60,8 +60,8 @@ func (c *Client) TickRate() int {
 }
 
 // SendInterval returns the number of server ticks from one state packet to the next, 1 to 60: at first the value of
-// [Peer.SetSendInterval] when the session began, later the interval at which packets have come. A change is noticed
-// within 33 packets. It is 0 before the server has accepted the client.
+// [Peer.SetSendInterval] when the session began, later the interval at which packets arrive. A change is noticed within
+// 33 packets. It is 0 before the server has accepted the client.
 func (c *Client) SendInterval() int {
 	c.mustExist()
 	return int(c.interval.Ticks)
@@ -78,9 +78,9 @@ func (c *Client) Tick() uint32 {
 //
 // It rises with [Client.Advance], at any frame rate, and never goes back. While it is wrong it rises faster or more
 // slowly. It jumps, forward only, in the first half second of a session, after a pause, and when it is more than half a
-// second behind. If no packet arrives for a second it stands still, because the server may have paused; if the round
-// trip is not known, for four seconds. While the round trip is not known, it is the tick at which the packets that
-// arrive now were sent: see [Client.RoundTrip].
+// second behind. If no packet arrives for a second, or for four seconds if the round trip is not known, it stands
+// still, because the server may have paused. While the round trip is not known, it is the tick at which the packets
+// that arrive now were sent: see [Client.RoundTrip].
 func (c *Client) ServerTick() float64 {
 	c.mustExist()
 	if !c.clock.Known {
@@ -90,15 +90,15 @@ func (c *Client) ServerTick() float64 {
 	return math.Mod(float64(c.clock.Base)+c.clock.ServerTick()+all, all)
 }
 
-// RoundTrip returns the smoothed time from sending something to the server's answer, in server ticks. It is 0 while it
+// RoundTrip returns the smoothed time from sending a packet to the server's answer, in server ticks. It is 0 while it
 // is not known. It is measured only if the schema has messages or inputs.
 func (c *Client) RoundTrip() float64 {
 	c.mustExist()
 	return c.clock.RoundTrip()
 }
 
-// Jitter returns by how many server ticks packets arrive early or late, on average. The time that packets wait for the
-// next frame is part of it.
+// Jitter returns by how many server ticks packets arrive early or late, on average. It includes the time that packets
+// wait for the next frame.
 func (c *Client) Jitter() float64 {
 	c.mustExist()
 	return c.clock.Jitter
@@ -119,7 +119,7 @@ func (c *Client) Jitter() float64 {
 //	}
 //
 // It never goes back. When inputs arrive too late it rises faster for a while, at most twice as fast; when they arrive
-// too early, more slowly. It jumps, forward only, where ServerTick does.
+// too early, more slowly. It jumps, forward only, when ServerTick does.
 func (c *Client) InputTick() uint32 {
 	c.mustExist()
 	if c.messages == nil || !c.messages.InputDelay.Known {
@@ -129,7 +129,7 @@ func (c *Client) InputTick() uint32 {
 }
 
 // InputDelay returns how many ticks [Client.InputTick] is ahead of [Client.ServerTick] at the moment at which InputTick
-// rises. It is 0 where InputTick is.
+// rises. It is 0 when InputTick is 0.
 func (c *Client) InputDelay() float64 {
 	c.mustExist()
 	if c.messages == nil || !c.messages.InputDelay.Known {
@@ -138,8 +138,8 @@ func (c *Client) InputDelay() float64 {
 	return c.messages.InputDelay.Ticks(&c.clock)
 }
 
-// MessageTick returns the tick of the [Server.Replicate] that the message being handled belongs to. If it is older than
-// 4095 ticks the result is that many ticks before the packet.
+// MessageTick returns the tick of the [Server.Replicate] that the message being handled belongs to. If that is more
+// than 4095 ticks before the message's packet, it returns the tick 4095 ticks before the packet.
 func (c *Client) MessageTick() uint32 {
 	c.mustExist()
 	if c.messages == nil {

@@ -7,16 +7,14 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// WithMaxEntities sets how large a server's world the client has room for: n is the most
-// entities that the server replicates at a time, whether this client may see them or not.
-// The default is 1,048,576. What comes on top need not be counted: resources, what entities
-// have under conditions, and the slots of those that end in the tick in which others begin.
+// WithMaxEntities sets how large a server's world the client has room for: n is the largest number of entities that the
+// server replicates at a time, whether this client may see them or not. The default is 1,048,576. Don't count
+// resources, the components of entities under conditions, or entities that despawn in the tick in which others spawn.
 //
-// It bounds the client's memory: there are 2n slots, as many again for each condition in the
-// client's schema, and up to 241 states of each are kept. A world of at most n entities is
-// mirrored completely. The client sends the bound to the server, which withholds entities that have no slot
-// below it, so that all others are mirrored still: [PeerStats.Withheld] counts them. A packet
-// that names a slot beyond the bound is refused as malformed.
+// It bounds the client's memory: there are 2n slots, as many again for each condition in the client's schema, and up to
+// 241 states of each are kept. A world of at most n entities is replicated completely. The client sends the bound to
+// the server, which withholds entities that have no slot below it and still replicates all others: [PeerStats.Withheld]
+// counts them. A packet that names a slot beyond the bound is refused as malformed.
 //
 // Panics on less than 1 or more than 2^30.
 func WithMaxEntities(n int) ClientOption {
@@ -26,38 +24,36 @@ func WithMaxEntities(n int) ClientOption {
 	return config.ClientFunc(func(o *config.ClientOptions) { o.MaxEntities = n })
 }
 
-// WithoutCompact makes the client announce to servers that it does not take [Compact], for which it
-// would need up to 4 MB.
+// WithoutCompact makes the client announce to servers that it does not accept [Compact], for which it would need up to
+// 4 MB.
 func WithoutCompact() ClientOption {
 	return config.ClientFunc(func(o *config.ClientOptions) { o.NoCompact = true })
 }
 
-// WithSpawnComponents makes the client add components to every entity that it spawns,
-// beside those that the server's has. They are zero; the client never touches them again.
+// WithSpawnComponents makes the client add components to every entity that it spawns, besides those of the server's
+// entity. They are zero; the client never touches them again.
 //
-// With a server's marker among them, the client's world is the source of that server, and
-// this process a relay: it costs the first server one peer, however many follow it here.
+// With a server's marker among them, the client's world is the source of that server, and this process is a relay: it
+// costs the first server one peer, however many clients follow the relay.
 //
 //	client := replication.NewClient(&world, schema, send,
 //		replication.WithSpawnComponents(replication.ReplicatedID(&world)))
 //	server := replication.NewServer(&world, schema)
 //	for { // every tick
-//		_ = client.Receive(packet) // what came
+//		_ = client.Receive(packet) // for each packet that has arrived
 //		err := client.Apply()
 //		server.Replicate()
 //	}
 //
-// NewClient panics if one of them is a component of the schema, a relation or [Mirrored],
-// or is named twice,
-// or if the world has no such component.
+// NewClient panics if one of them is a component of the schema, a relation or [Mirrored], if one is named twice, or if
+// the world has no such component.
 func WithSpawnComponents(ids ...ecs.ID) ClientOption {
 	return config.ClientFunc(func(o *config.ClientOptions) { o.SpawnWith = append(o.SpawnWith, ids...) })
 }
 
-// WithJoinData gives the client something to show when it asks the server for a session, such as a
-// name and a ticket: see [Server.OnJoin]. It is sent with each introduction, unencrypted, of which
-// there are several if packets get lost. NewClient takes a copy and panics if there are more than
-// 512 bytes, or more than 41 less than its [WithMTU].
+// WithJoinData sets data that the client shows when it asks the server for a session, such as a name and a ticket: see
+// [Server.OnJoin]. Every hello carries it, unencrypted; there are several if packets get lost. NewClient copies it, and
+// panics if it has more than 512 bytes, or more than the [WithMTU] less 41.
 func WithJoinData(data []byte) ClientOption {
 	return config.ClientFunc(func(o *config.ClientOptions) { o.JoinData = data })
 }

@@ -12,10 +12,10 @@ func Name(name string) TypeOption {
 	return typeOption(func(o *schema.Options) { o.Name, o.Named = name, true })
 }
 
-// Every makes the server capture the component on every n-th tick only, in turns that spread the entities over the
-// ticks. So a value that changes all the time is sent that often at most, and what is sent is at most n-1 ticks old.
-// The component is captured at once when its entity is new, gains it, or enters or leaves a [Group]. For motion that
-// clients interpolate, use [Peer.SetSendInterval] instead.
+// Every makes the server capture the component on every n-th tick only; the entities are spread over the ticks. So a
+// value that changes all the time is sent at most that often, and what is sent is at most n-1 ticks old. The component
+// is captured at once when its entity is new, gains it, or enters or leaves a [Group]. For motion that clients
+// interpolate, use [Peer.SetSendInterval] instead.
 //
 // Panics if n is not 1 to 60.
 func Every(n int) ComponentOption {
@@ -25,9 +25,9 @@ func Every(n int) ComponentOption {
 	return componentOption(func(o *schema.Options) { o.Every = n })
 }
 
-// Priority gives entities that have the component a weight of at least w, 1 being that of
-// all others. Where a peer's budget does not suffice, the weights added up over the ticks
-// that it waited decide what is sent first; see [Peer.SetBudget].
+// Priority gives entities that have the component a weight of at least w; the default is 1. If a peer's budget does not
+// suffice, the entities with the largest sums of weights, added up over the ticks that they waited, are sent first; see
+// [Peer.SetBudget].
 //
 // Panics if w is less than 1.
 func Priority(w float32) ComponentOption {
@@ -41,14 +41,13 @@ func Priority(w float32) ComponentOption {
 // that others get depends on its values or on when they change.
 func OwnerOnly() ComponentOption { return under(schema.Condition{Kind: schema.OwnerOnly}) }
 
-// ExceptOwner shows the component to everybody but the entity's owner, who knows better,
-// such as what it predicts itself.
+// ExceptOwner shows the component to everybody but the entity's owner, who knows it better: for instance, because it
+// predicts it.
 func ExceptOwner() ComponentOption { return under(schema.Condition{Kind: schema.ExceptOwner}) }
 
-// OnlyFor shows the component to the peers that the function picks. It is asked once for every peer
-// in every Replicate, on the caller's goroutine, whatever the number of entities; it must not
-// change the world, or disconnect peers. Components share a condition, and its cost, if they share
-// the option:
+// OnlyFor shows the component to the peers that the function picks. Every Replicate calls it once for every peer, on
+// the caller's goroutine, whatever the number of entities; it must not change the world, or disconnect peers.
+// Components share a condition, and its cost, if they share the option:
 //
 //	referees := replication.OnlyFor(isReferee)
 //	replication.Register[Foul](schema, referees)
@@ -62,8 +61,8 @@ func OnlyFor(pick func(p *Peer) bool) ComponentOption {
 	return under(schema.Condition{Kind: schema.OnlyFor, Ask: &pick})
 }
 
-// Once makes the server look at the component only when it is new, with the entity or by itself: whoever is sent it,
-// and whenever, gets the value from then. Later changes are not looked for and cost nothing.
+// Once makes the server capture the component only when it is new, with its entity or by itself: everybody to whom it
+// is sent, at any time, gets the value from then. Later changes are not looked for and cost nothing.
 func Once() ComponentOption {
 	return componentOption(func(o *schema.Options) { o.Once = true })
 }
@@ -72,11 +71,11 @@ func under(c schema.Condition) ComponentOption {
 	return componentOption(func(o *schema.Options) { o.Conditions = append(o.Conditions, c) })
 }
 
-// Field selects how a field of a type is coded, where that can't have tags since it is another package's. The options
-// replace the field's tag altogether; without options the field is coded as if it had no tag.
+// Field selects how a field is coded if its struct can't have tags because it is another package's. The options replace
+// the field's tag altogether; without options the field is coded as if it had no tag.
 //
 // The path is the field's name, for a field of a nested struct preceded by the names of the structs around it and dots:
-// "Gun.Heat". It has no indices: options for an array, or for a field of the structs in an array, hold for every
+// "Gun.Heat". It has no indices: options for an array, or for a field of the structs in an array, apply to every
 // element. The empty path is the component itself, if its type is a number or an array.
 func Field(path string, opts ...FieldOption) TypeOption {
 	override := schema.FieldOverride{Path: path}

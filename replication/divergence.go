@@ -8,17 +8,17 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A Divergence is a field of a mirrored entity that is not as it is on the server.
+// A Divergence is a field of a replica that differs from what the server has.
 type Divergence struct {
 	NetID  NetID
 	Entity ecs.Entity // of the client's world
-	Tick   uint32     // of the server's state that it shows
+	Tick   uint32     // of the server's state that the replica shows
 
 	Component string
-	Field     string // its path inside the component, "" if the component is a number itself
+	Field     string // its path inside the component, "" if the component is itself a number
 
-	// Got is what the world holds, Want what it should. Both are of the field's type; for a
-	// field that refers to an entity, and for a relation's target, [ecs.Entity].
+	// Got is what the world holds, Want what it should hold. Both are of the field's type; for a field that refers to
+	// an entity, and for a relation's target, [ecs.Entity].
 	Got, Want any
 }
 

@@ -7,11 +7,11 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// WithMTU sets the largest packet that the end sends, in bytes. The default is 1200, which passes everywhere. No packet
-// of a server is ever larger than its MTU. Of a client only messages and inputs make large packets: all others take at
-// most 215 bytes. The two ends may have different ones.
+// WithMTU sets the size of the largest packet that the end sends, in bytes. The default is 1200, which passes
+// everywhere. No packet of a server is ever larger than its MTU. A client's packets take at most 215 bytes, apart from
+// those with messages, inputs or join data. The two ends may have different MTUs.
 //
-// Panics on less than 64 or more than 65,507, which is all that UDP carries. [NewClient] panics on less than 256.
+// Panics on less than 64 or more than 65,507, the most that UDP carries. [NewClient] panics on less than 256.
 func WithMTU(bytes int) Option {
 	if bytes < wire.MinMTU || bytes > wire.MaxMTU {
 		panic(fmt.Sprintf("replication: an MTU of %d bytes: use %d to %d", bytes, wire.MinMTU, wire.MaxMTU))
@@ -24,24 +24,23 @@ const (
 	minClientMTU = 256 // has room for the largest ack packet
 )
 
-// WithTimeout sets for how long the other end may be silent, in ticks: of a server calls of [Server.Replicate], of a
-// client see [Client.Advance]. 0 is for ever.
+// WithTimeout sets for how long the other end may be silent, in ticks: at a server, calls of [Server.Replicate]; at a
+// client, see [Client.Advance]. 0 is for ever.
 //
-// A server disconnects the peer then, with [ReasonTimeout]: see [Server.OnDisconnect]. A client that is still there
-// begins a new session by itself. That holds for peers whose client never came as well. The default is 30 seconds by
+// A server then disconnects the peer with [ReasonTimeout]: see [Server.OnDisconnect]. This includes peers whose client
+// never connected. A client that is still there begins a new session by itself. The default is 30 seconds by
 // [WithTickRate]: 1800 ticks at 60 per second.
 //
-// A client asks the server then whether it still knows it. If so, all goes on as if nothing had been. If not, because
-// the server was started anew or has dropped the client, a new session begins: see [Client.Reconnect]. The default is
-// 10 seconds by the server's [WithTickRate]. Of a pause of the client's own, a second counts at most. A server sends
-// something every second (see [WithTickRate]), also when its world rests.
+// A client then asks the server whether it still has the session. If so, everything continues as if nothing had
+// happened. If not, because the server was restarted or has dropped the client, a new session begins: see
+// [Client.Reconnect]. The default is 10 seconds by the server's [WithTickRate]. At most a second of a pause of the
+// client itself counts. A server sends something every second (see [WithTickRate]), also when its world is idle.
 //
 // Whatever its timeout is, a server sends less and less to a peer that acknowledges nothing. Its patience is 1.5 times
-// the time that an acknowledgement may take, which is the round trip and four times its deviation; it is 32 to 192
+// the time that an acknowledgement may take, which is the round trip plus four times its deviation; it is 32 to 192
 // ticks, or four send intervals if these are more. After that, state is sent only when an eighth of the silence has
-// passed since the last packet. After three times the patience nothing is sent but empty packets of 13 bytes, in
-// the end one per second; unreliable messages are dropped, and reliable ones wait. The first acknowledgement ends all
-// that.
+// passed since the last packet. After three times the patience only empty packets of 13 bytes are sent, in the end one
+// per second; unreliable messages are dropped, and reliable ones wait. The first acknowledgement ends all that.
 //
 // Panics if it is negative or more than 2^30.
 func WithTimeout(ticks int) Option {
@@ -53,13 +52,12 @@ func WithTimeout(ticks int) Option {
 
 const defaultServerTimeout = 30 // seconds
 
-// WithSeed makes the numbers that distinguish sessions follow from a seed, for tests, recordings
-// and runs that are to be the same each time. By default they are random, which is what makes them
-// hard to forge.
+// WithSeed derives the numbers that distinguish sessions from a seed, for tests, recordings and runs that must be the
+// same each time. By default they are random, which makes them hard to forge.
 //
-// Two servers that a client meets one after the other must not have the same seed: it would take them for one. Nor must
-// two clients that use a [Peer] one after the other: the server would take the second for the first, and go on where
-// that one was.
+// Two servers that a client meets one after the other must not have the same seed: the client would take them for one.
+// Nor must two clients that use a [Peer] one after the other: the server would take the second for the first, and
+// continue its session.
 func WithSeed(seed uint64) Option {
 	return config.EndFunc(func(o *config.EndOptions) { o.Seed, o.Seeded = seed, true })
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// An EntitySet is a set of entities kept by the user, for [Interest.Sets]: a team, a
-// room, what is relevant to everybody. Any number of peers can share one.
+// An EntitySet is a set of entities that the user maintains, for [Interest.Sets]: a team, a room, what is relevant to
+// everybody. Any number of peers can share one.
 type EntitySet struct {
 	server *Server
 	in     interest.EntitySet
@@ -24,10 +24,9 @@ func (e *EntitySet) guard() *exclusive.Guard {
 // mustExist is for calls that only read.
 func (e *EntitySet) mustExist() { e.guard().Check() }
 
-// Add puts an entity into the set, from the next Replicate on. Adding one that is in it
-// does nothing. It may get its [Replicated] component later. Entities that are removed from
-// the world leave the set by themselves, one that only loses its marker stays, and a dead one
-// is not taken.
+// Add puts an entity into the set, from the next Replicate on. It does nothing if the entity is in the set or dead. The
+// entity may get its [Replicated] component later. An entity that is removed from the world leaves the set by itself;
+// one that only loses its marker stays.
 func (e *EntitySet) Add(entity ecs.Entity) {
 	defer e.guard().Leave(e.guard().Enter(exclusive.SetAdd))
 	e.server.noticeReset()
@@ -41,8 +40,7 @@ func (e *EntitySet) Remove(entity ecs.Entity) {
 	e.in.Remove(entity)
 }
 
-// Len returns the number of entities in the set. Those that ended count until the next
-// Replicate.
+// Len returns the number of entities in the set. Those removed from the world count until the next Replicate.
 func (e *EntitySet) Len() int {
 	e.mustExist()
 	return e.in.Len()

@@ -11,30 +11,28 @@ import (
 // refuse each other in the handshake.
 const ProtocolVersion = wire.ProtocolVersion
 
-// ErrJoinPending is what a function of [Server.OnJoin] returns while it is not decided whether the client may join.
+// ErrJoinPending is returned by a function of [Server.OnJoin] while it is not decided whether the client may join.
 var ErrJoinPending = session.ErrJoinPending
 
-// Errors of Receive. They are values to log or count: the connection goes on.
+// Errors of Receive. They are values to log or count: the connection continues.
 var (
 	// ErrMalformed: the packet is not one of this protocol, or damaged.
 	ErrMalformed = wire.ErrMalformed
-	// ErrChecksum: the packet is damaged, or of another session or schema.
+	// ErrChecksum: the packet is damaged, or belongs to another session or schema.
 	ErrChecksum = wire.ErrChecksum
-	// ErrStale: the packet came twice, or too late to know whether it did.
+	// ErrStale: the packet arrived twice, or too late to know whether it did.
 	ErrStale = wire.ErrStale
-	// ErrUnexpected: the packet is of a kind that this end does not take now.
+	// ErrUnexpected: the packet is of a kind that this end does not accept now.
 	ErrUnexpected = wire.ErrUnexpected
-	// ErrMissingBaseline: the packet needs a state that this end does not hold. It
-	// reports that to the server, which then sends the entity's full state.
+	// ErrMissingBaseline: the packet needs a state that this end does not hold. The server is informed, and then sends
+	// the entity's full state.
 	ErrMissingBaseline = wire.ErrMissingBaseline
-	// ErrMissingModel: the packet needs what was learnt from another one, in a session with
-	// [Compact], and this end does not remember it: the packet was on its way for very long.
-	// It counts as lost.
+	// ErrMissingModel: in a session with [Compact], the packet needs what was learnt from another packet, and this end
+	// no longer has that: the packet was in flight for very long. It counts as lost.
 	ErrMissingModel = wire.ErrMissingModel
 )
 
-// A DisconnectError is what [Client.Apply] and [Peer.Err] return of a connection that was
-// ended by one of its ends.
+// A DisconnectError is returned by [Client.Apply] and [Peer.Err] if one of the ends has ended the connection.
 type DisconnectError struct {
 	Reason Reason
 	Remote bool // the other end ended it
@@ -51,9 +49,9 @@ func (e *DisconnectError) Error() string {
 }
 
 // A SchemaError reports that server and client do not replicate the same components in the same way, and where their
-// schema texts part; see [Schema.Text]. The tables of [Schema.Tune] are part of the text. The lines are shortened if
-// they are very long, and empty where a text has ended. One of them came from the wire: print them quoted, as Error
-// does.
+// schema texts first differ; see [Schema.Text]. The tables of [Schema.Tune] are part of the text. The lines are
+// shortened if they are very long, and empty where a text has ended. One of them comes from the wire: print them
+// quoted, as Error does.
 type SchemaError struct {
 	Line           int // of the first difference, from 1
 	Server, Client string

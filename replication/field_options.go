@@ -53,16 +53,16 @@ func Max(n int) FieldOption {
 	return fieldOption(func(t *field.Tag) { t.SetCount(field.ModeMax, n) })
 }
 
-// Jump is the tag jump: the field does not move steadily, but changes at once.
+// Jump is the tag jump: the field does not move steadily, but changes abruptly.
 func Jump() FieldOption { return fieldOption(func(t *field.Tag) { t.SetHint(field.HintJump) }) }
 
 // Linear is the tag linear: the integer moves steadily.
 func Linear() FieldOption { return fieldOption(func(t *field.Tag) { t.SetHint(field.HintLinear) }) }
 
-// Wrap is the tag wrap: the integer goes round in its range, or in all that its type has.
+// Wrap is the tag wrap: the integer wraps in its range, or in that of its type.
 func Wrap() FieldOption { return fieldOption(func(t *field.Tag) { t.SetHint(field.HintWrap) }) }
 
-// Counter is the tag counter: the number stays or grows a little.
+// Counter is the tag counter: the number stays the same or grows a little.
 func Counter() FieldOption { return fieldOption(func(t *field.Tag) { t.SetHint(field.HintCounter) }) }
 
 // Half is the tag half.

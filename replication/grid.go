@@ -7,9 +7,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 )
 
-// A Grid sorts entities by position into cells, so that what is near a place is found
-// without looking at what is not. Any number of peers can look at one, through
-// [Interest.Grid].
+// A Grid sorts entities by position into cells, so that those near a place are found without looking at the others. Any
+// number of peers can use one, through [Interest.Grid].
 type Grid struct {
 	server *Server
 	in     interest.Grid

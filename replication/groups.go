@@ -6,22 +6,19 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A Group is entities that appear, change and end together at every client: a ship and its
-// turrets, a rider and the horse. After each [Client.Apply] a client shows all of them as
-// they were in one tick of the server, or none. Entities outside of groups go each their
-// own way.
+// A Group is a set of entities that appear, change and end together at every client: a ship and its turrets, a rider
+// and the horse. After each [Client.Apply] a client shows all of them as they were in one tick of the server, or none.
+// Entities outside of groups are independent of each other.
 //
-// An entity can be in one group at a time. Joining and leaving are part of what the group
-// does together: a client never sees that a turret has left before it sees the ship as it
-// was then. An entity that is removed from the world leaves the group by itself; one that
-// only loses its marker is a member again when it gets another.
+// An entity can be in one group at a time. Joining and leaving are part of what the group does together: a client never
+// sees that a turret has left before it sees the ship as it was then. An entity that is removed from the world leaves
+// the group by itself; one that only loses its marker is a member again when it gets another.
 //
-// All that a client lacks of a group travels in one packet. So everything in a group must fit into
-// one, at the latest when a client sees it for the first time and gets its full state: with the
-// default MTU that is about 1100 bytes at the widths of the schema. The fields of a packet's
-// entries are bounded as well, to some 32,000 words of 32 bits, however few bits they take: a text
-// counts with its max. If it does not fit, the entities are sent one by one, and may show different
-// ticks until all have come; [PeerStats.SplitGroups] counts that.
+// Everything that a client lacks of a group is sent in one packet. So all of a group must fit into one, at the latest
+// when a client sees it for the first time and gets its full state: with the default MTU that is about 1100 bytes at
+// the widths of the schema. The fields of a packet's entries are bounded as well, to some 32,000 words of 32 bits,
+// however few bits they take: a text counts with its max. If a group does not fit, its entities are sent one by one,
+// and may show different ticks until all have arrived; [PeerStats.SplitGroups] counts that.
 //
 // A group is visible to a peer if any of its entities is: see [Interest].
 type Group struct {
@@ -40,10 +37,9 @@ func (g *Group) guard() *exclusive.Guard {
 // mustExist is for calls that only read.
 func (g *Group) mustExist() { g.guard().Check() }
 
-// Add puts an entity into the group, from the next Replicate on. Adding one that is in it
-// does nothing. It may get its [Replicated] component later. Entities that ought to appear
-// together must be in the group when the first of them is replicated. A dead one is not
-// taken.
+// Add puts an entity into the group, from the next Replicate on. It does nothing if the entity is in the group or dead.
+// The entity may get its [Replicated] component later. Entities that should appear together must be in the group when
+// the first of them is replicated.
 //
 // Panics if the entity is in another group.
 func (g *Group) Add(e ecs.Entity) {
@@ -59,8 +55,7 @@ func (g *Group) Remove(e ecs.Entity) {
 	g.in.Remove(e)
 }
 
-// Len returns the number of entities in the group. Those that ended count until the next
-// Replicate.
+// Len returns the number of entities in the group. Those removed from the world count until the next Replicate.
 func (g *Group) Len() int {
 	g.mustExist()
 	return len(g.in.Members)

@@ -9,10 +9,9 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// OnAdd makes the client call fn when a mirrored entity has got the component T from the
-// server, be it new itself or not. All its components have their values, but those under
-// a condition, as [OwnerOnly], may come later than the others. v is valid until fn changes the
-// world. T may be the type of a resource: then e is the zero entity.
+// OnAdd makes the client call fn when a replica, new or not, has got the component T from the server. All its
+// components have their values, but those under a condition, such as [OwnerOnly], may arrive later than the others. v
+// is valid until fn changes the world. T may be the type of a resource: then e is the zero entity.
 //
 // See [Client.OnSpawn] for what a hook may do. Panics if T is not in the schema.
 func OnAdd[T any](c *Client, fn func(e ecs.Entity, v *T)) {
@@ -22,10 +21,9 @@ func OnAdd[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 	h.Added, c.apply.Hooks.Arriving = append(h.Added, func(e ecs.Entity, p unsafe.Pointer) { fn(e, (*T)(p)) }), true
 }
 
-// OnRemove makes the client call fn before a mirrored entity loses the component T, as the
-// server's entity did, or is removed itself. Nothing has been removed yet. A component
-// that the user removed is not announced. v is valid until fn changes the world. T may be
-// the type of a resource: then e is the zero entity.
+// OnRemove makes the client call fn before a replica loses the component T, as the server's entity did, or is removed
+// itself. Nothing has been removed yet. A component that the user removed is not announced. v is valid until fn changes
+// the world. T may be the type of a resource: then e is the zero entity.
 //
 // See [Client.OnSpawn] for what a hook may do. Panics if T is not in the schema.
 func OnRemove[T any](c *Client, fn func(e ecs.Entity, v *T)) {
@@ -35,14 +33,13 @@ func OnRemove[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 	h.Removed, c.apply.Hooks.Parting = append(h.Removed, func(e ecs.Entity, p unsafe.Pointer) { fn(e, (*T)(p)) }), true
 }
 
-// OnChange makes the client call fn when the server's value of a component that a mirrored
-// entity had already has changed, or its target if it is a relation. All that changed in
-// this Apply has its new values.
+// OnChange makes the client call fn when the server has changed the value of a component that a replica already had, or
+// its target if it is a relation. Everything that changed in this Apply has its new value.
 //
-// before is a copy of what the world held until then: the server's earlier value, with all that the user wrote to the
-// component since. Only replicated fields were overwritten. It is valid until fn returns, now until fn changes the
-// world. An Apply calls fn once for a component, however many states the server sent of it. It is a change, too, when a
-// field that refers to an entity is filled in because that entity came, or becomes zero because it went.
+// before is a copy of what the world held until then: the server's earlier value, with everything that the user wrote
+// to the component since. Only replicated fields were overwritten. It is valid until fn returns, now until fn changes
+// the world. An Apply calls fn once for a component, however many states of it the server sent. A field that refers to
+// an entity also changes when it is filled in because that entity has arrived, or becomes zero because it is gone.
 //
 // T may be the type of a resource: then e is the zero entity.
 //

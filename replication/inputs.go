@@ -8,10 +8,10 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 )
 
-// Inputs are commands of a client for ticks of the server that are to come. Each goes out in every packet of inputs
+// Inputs are commands of a client for future ticks of the server. Each is repeated in every packet of inputs
 // until the server has it or its tick is over, so that a lost packet costs a few bits and no time.
 
-// ErrInputSet is the error of [SetInput] for a tick that has its input already, or is before one that has.
+// ErrInputSet is the error of [SetInput] for a tick that already has its input, or is before one that has.
 var ErrInputSet = errors.New("replication: the tick has its input already: inputs are set once for a tick, " +
 	"in their order")
 
@@ -21,7 +21,8 @@ var ErrInputSet = errors.New("replication: the tick has its input already: input
 //
 // The errors are [ErrNotConnected] without a session, or while InputTick is 0 because it has just begun, one that wraps
 // [ErrMessageTooLarge] if the input takes more than 64 bytes or a text is longer than its max, and [ErrInputSet] if
-// tick is not after the last one that was set. A step back of 64 ticks or more is not an error but a new start.
+// tick is not after the last one that was set. A step of 64 ticks or more, back or forward, is no error: the inputs
+// start anew with tick, and those set before are no longer repeated.
 //
 // Panics if T is not the input type of the schema.
 func SetInput[T any](c *Client, tick uint32, input T) error {
@@ -44,9 +45,8 @@ func SetInput[T any](c *Client, tick uint32, input T) error {
 	return nil
 }
 
-// Input returns the command of a client for a tick, usually the one to be simulated next, [Server.Tick] + 1, and true.
-// If there is none it returns the newest one before it that is not older than 32 ticks, or else the zero value, and
-// false.
+// Input returns a client's command for a tick, usually the one to be simulated next, [Server.Tick] + 1, and true. If
+// there is none, it returns the newest one of the 32 ticks before, or else the zero value, and false.
 //
 // Panics if T is not the input type of the schema.
 func Input[T any](p *Peer, tick uint32) (T, bool) {

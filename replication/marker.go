@@ -5,12 +5,11 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Replicated is the marker component: a [Server] replicates the entities of its world
-// that have it. Add the zero value; the server writes the entity's slot into it.
+// Replicated is the marker component: a [Server] replicates the entities of its world that have it. Add the zero value;
+// the server writes the entity's slot into it.
 //
-// Don't copy a Replicated from one entity to another: the copy is detected and counted
-// ([ServerStats.CopiedMarkers]), and the entity that was found second gets a slot of
-// its own.
+// Don't copy a Replicated from one entity to another: the copy is detected and counted ([ServerStats.CopiedMarkers]),
+// and the entity that was found second gets a slot of its own.
 //
 // Two servers of one world need a marker each; see [WithMarker].
 type Replicated struct {
@@ -26,18 +25,17 @@ func ReplicatedID(w *ecs.World) ecs.ID {
 	return ecs.ComponentID[Replicated](w)
 }
 
-// Mirrored is on every entity that a [Client] made, so that systems can query for
-// mirrored entities and find out what they mirror.
+// Mirrored is the component that marks replicas, so that systems can query for them and get their NetIDs.
 type Mirrored struct {
 	inside apply.Mirrored
 }
 
-// NetID returns what the entity mirrors.
+// NetID returns the ID of the server's entity.
 //
-// Panics if m is nil, which is what the world has of an entity that mirrors nothing.
+// Panics if m is nil, which is what the world returns for an entity that is not a replica.
 func (m *Mirrored) NetID() NetID {
 	if m == nil {
-		panic("replication: the entity mirrors nothing: ask Client.NetID, or query for entities with Mirrored")
+		panic("replication: the entity is not a replica: ask Client.NetID, or query for entities with Mirrored")
 	}
 	return NetID(m.inside.ID)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
-// A message is a value of a registered type that goes from one end to the other once, beside the state of the world.
-// How often it is sent and when it is handed over is a matter of its type:
+// A message is a value of a registered type that is sent from one end to the other once, beside the state of the world.
+// Its type determines how often it is sent and when it is delivered:
 //
 //	                          from the server                              from a client
 //	reliable                  once, in order, not before the world is as   once, in order
@@ -20,44 +20,45 @@ import (
 
 // Errors of [SendToClient], [SendToAll], [SendToViewers] and [SendToServer], and of Receive.
 var (
-	// ErrNotConnected: there is no session yet, or not any more, in which messages and inputs could go.
+	// ErrNotConnected: there is no session, not yet or not any more, in which messages and inputs could be sent.
 	ErrNotConnected = errors.New("replication: not connected: messages and inputs need a session, see Connected")
-	// ErrBufferFull: so much awaits its acknowledgement, or the next tick, that nothing more is taken for the other
+	// ErrBufferFull: so much awaits its acknowledgement, or the next tick, that nothing more is accepted for the other
 	// end. The message was not sent.
 	ErrBufferFull = message.ErrBufferFull
-	// ErrMessageTooLarge: the message is unreliable and does not fit into a packet, or it is
-	// reliable and larger than 128 packets carry, or an input takes more than 64 bytes, or a text
-	// in one is longer than its max. The error that wraps it has the sizes in its text.
+	// ErrMessageTooLarge: the message is unreliable and does not fit into a packet, or it is reliable and larger than
+	// 128 packets carry, or an input takes more than 64 bytes, or a text in one is longer than its max. The error that
+	// wraps it has the sizes in its text.
 	ErrMessageTooLarge = schema.ErrMessageTooLarge
 	// ErrFlood: a client sent more packets of messages and inputs in a tick than any honest one does.
 	ErrFlood = message.ErrFlood
 )
 
-// Unreliable makes messages be sent once: they may get lost, and overtake each other. It is for what is of no use when
-// it comes late, such as sparks. None is handed over twice.
+// Unreliable makes messages be sent once: they may get lost, and overtake each other. It is for what is useless when it
+// arrives late, such as sparks. None is delivered twice.
 func Unreliable() MessageOption {
 	return messageOption(func(m *schema.MessageOptions) { m.Unreliable = true })
 }
 
-// Immediate makes messages from the server be handed over as soon as they come, whatever of the world has come by then.
-// It is for what has nothing to do with entities, such as chat and the score: while a client gets to know a large
+// Immediate makes messages from the server be delivered as soon as they arrive, whatever of the world has arrived by
+// then. It is for what has nothing to do with entities, such as chat and the score: while a client receives a large
 // world, other reliable messages wait. Immediate reliable messages are in order among themselves, and so are the
 // others.
 func Immediate() MessageOption {
 	return messageOption(func(m *schema.MessageOptions) { m.Immediate = true })
 }
 
-// RegisterMessage adds the message type T to the schema. The fields of messages are coded as those of components, see
-// [Register]; the options of all types are for messages as well. Both ends must register the same messages in the same
+// RegisterMessage adds the message type T to the schema. The fields of messages are coded like those of components, see
+// [Register]; the options of all types apply to messages as well. Both ends must register the same messages in the same
 // order.
 //
-// Messages are reliable unless there is the option [Unreliable]: each is handed over once, in the order in which they
+// Messages are reliable unless there is the option [Unreliable]: each is delivered once, in the order in which they
 // were sent. Those from the server wait for the world, unless there is the option [Immediate]: a message that was sent
-// before a Replicate is handed over when every entity that the client can see has, in its world, at least the
-// components that it had in that tick, and all that ended by then is gone. Values of components may still be older.
+// before a Replicate is delivered once the client's world has every visible entity, with the components that it had in
+// that tick or a later one, and no entity that despawned by then. Values of components may still be older.
 //
-// A field of type [ecs.Entity] refers at the receiver to what mirrors, or is mirrored by, the entity that it refers to
-// at the sender; it is the zero entity if that is not there, or not alive, when the message is handed over.
+// A field of type [ecs.Entity] is translated: a server's entity becomes its replica at the client, and a replica
+// becomes the server's entity. It is the zero entity if there is none, or it is not alive, when the message is
+// delivered.
 //
 // Panics where [Register] does, if T is a relation, and if there are 256 message types already.
 func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
@@ -69,10 +70,9 @@ func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
 	}
 }
 
-// RegisterInput makes T the type of the commands that clients give, see [SetInput]. Its fields are coded as those of
+// RegisterInput makes T the type of the commands that clients give, see [SetInput]. Its fields are coded like those of
 // components, see [Register], and its options are those of all types. A field of type [ecs.Entity] that refers to a
-// mirrored entity at the client refers to the entity that it mirrors at the server, if that is alive when [Input] is
-// called.
+// replica at the client refers to the replica's entity at the server, if that is alive when [Input] is called.
 //
 // Panics where [Register] does, if T is a relation, if the schema has an input type already, if no input takes 64 bytes
 // or less, and if one may take more than 4,096.

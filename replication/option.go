@@ -32,11 +32,11 @@ type TypeOption interface {
 	MessageOption
 }
 
-// A ComponentOption changes how [Register] takes a component type, and [RegisterResource] a resource. Every
+// A ComponentOption changes how [Register] registers a component type, and [RegisterResource] a resource. Every
 // [TypeOption] is one.
 type ComponentOption interface{ applyToComponent(*schema.Options) }
 
-// A MessageOption changes how [RegisterMessage] takes a message type. Every [TypeOption] is one.
+// A MessageOption changes how [RegisterMessage] registers a message type. Every [TypeOption] is one.
 type MessageOption interface{ applyToMessage(*schema.MessageOptions) }
 
 // A FieldOption selects how a field is coded, as one key of a tag does; see [Field].

@@ -15,8 +15,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A Peer is the server's view of one client: what it has acknowledged of every slot,
-// and what is on its way. [Server.Connect] makes peers.
+// A Peer is the server's record of one client: what it has acknowledged of every slot, and what is in flight.
+// [Server.Connect] makes peers.
 type Peer struct {
 	data   any              // the user's
 	number uint64           // of the peers of the server
@@ -60,14 +60,14 @@ func (p *Peer) close() {
 	p.messages = nil
 }
 
-// SetData attaches a value of the user's to the peer, in place of the one before: such as the player. The library does
-// nothing with it.
+// SetData attaches a value of the user's to the peer, such as the player, in place of the previous one. The library
+// does nothing with it.
 func (p *Peer) SetData(data any) {
 	defer p.guard().Leave(p.guard().Enter(exclusive.SetData))
 	p.data = data
 }
 
-// Data returns the value that [Peer.SetData] attached, nil before. It outlives the connection.
+// Data returns the value that [Peer.SetData] attached, nil before. It stays after the connection has ended.
 func (p *Peer) Data() any {
 	p.mustExist()
 	return p.data
@@ -84,22 +84,21 @@ func (p *Peer) guard() *exclusive.Guard {
 // mustExist is for calls that only read.
 func (p *Peer) mustExist() { p.guard().Check() }
 
-// Connected reports whether the client has introduced itself with the same schema and
-// is sent state. When that ends, [Peer.Err] returns why.
+// Connected reports whether the handshake is complete, with the same schema at both ends, so that the client is sent
+// state. When the connection ends, it is false and [Peer.Err] returns why.
 func (p *Peer) Connected() bool {
 	p.mustExist()
 	return p.conn.State == session.Connected
 }
 
-// JoinData returns what the client of the present session gave to [WithJoinData] or
-// [Client.SetJoinData], nil if it gave nothing or there has been no session. It must not be
-// changed; it stays valid.
+// JoinData returns what the client of the present session gave to [WithJoinData] or [Client.SetJoinData], nil if it
+// gave nothing or there has been no session. It must not be changed; it stays valid.
 func (p *Peer) JoinData() []byte {
 	p.mustExist()
 	return p.conn.Session.JoinData
 }
 
-// Stats returns what went to and came from the peer.
+// Stats returns the peer's counters.
 func (p *Peer) Stats() PeerStats {
 	p.mustExist()
 	stats := PeerStats(p.stats)
@@ -107,8 +106,8 @@ func (p *Peer) Stats() PeerStats {
 	return stats
 }
 
-// RoundTrip returns the estimated time from sending a packet to learning that it came,
-// in ticks, or 0 if none did yet.
+// RoundTrip returns the estimated time from sending a packet to receiving its acknowledgement, in ticks, or 0 before
+// the first one.
 func (p *Peer) RoundTrip() float64 {
 	p.mustExist()
 	return float64(p.acked.Trip.Smooth) / 8
@@ -138,10 +137,11 @@ func (p *Peer) receive(packet []byte) error {
 	return nil
 }
 
-// Receive takes a packet from the client. The packet is not kept. Whatever it holds,
-// nothing worse happens than an error: [ErrMalformed], [ErrChecksum], [ErrStale],
-// [ErrUnexpected], [ErrFlood]. Call it between Replicates, on the same goroutine. Messages
-// are handed over in it, see [OnClientMessage].
+// Receive takes a packet from the client. The packet is not kept. The worst that a packet can cause is an error:
+// [ErrMalformed], [ErrChecksum], [ErrStale], [ErrUnexpected], [ErrFlood]. Call it between Replicates, on the same
+// goroutine. It delivers messages, see [OnClientMessage].
+//
+// Panics in a message handler or hook of the server.
 func (p *Peer) Receive(packet []byte) error {
 	p.mustExist()
 	if p.server.messages.Handling {
@@ -175,12 +175,11 @@ func (p *Peer) receiveAck(body []byte) error {
 	return nil
 }
 
-// Disconnect ends the connection and sends the client the reason, in packets that are sent at once.
-// Use the peer for nothing but Receive from then on: pass it what still comes from that client, so
-// that it repeats the reason to a client that keeps asking. Receive returns [ErrUnexpected], and
-// [Peer.Err] the reason.
+// Disconnect ends the connection and sends the client the reason, in packets that are sent at once. From then on, use
+// the peer for nothing but Receive: pass it what still arrives from that client, so that it repeats the reason to a
+// client that keeps asking. Receive returns [ErrUnexpected], and [Peer.Err] the reason.
 //
-// Call it between Replicates. The client does not come back by itself unless the code is [ReasonTimeout].
+// Call it between Replicates. The client does not reconnect by itself unless the code is [ReasonTimeout].
 func (p *Peer) Disconnect(r Reason) {
 	defer p.guard().Leave(p.guard().EnterEnding(exclusive.PeerDisconnect))
 	p.disconnect(r)
@@ -195,8 +194,7 @@ func (p *Peer) disconnect(r Reason) {
 	p.end(session.Farewell{Code: uint8(r.Code), Text: r.Text, Remote: false})
 }
 
-// Err returns nil until the connection has ended, and why it has after that: a
-// [*DisconnectError].
+// Err returns nil until the connection has ended, and then why: a [*DisconnectError].
 func (p *Peer) Err() error {
 	p.mustExist()
 	if p.ended == nil {

@@ -6,8 +6,8 @@ type peerOptions struct {
 	coding Coding
 }
 
-// WithCoding sets the coding of the states that the peer is sent. Clients that do not take it,
-// see [WithoutCompact], are sent [Packed]. It may differ from peer to peer.
+// WithCoding sets the coding of the states that the peer is sent. Clients that do not accept it, see [WithoutCompact],
+// are sent [Packed]. It may differ from peer to peer.
 //
 // Panics if the coding is unknown.
 func WithCoding(c Coding) PeerOption {

@@ -13,11 +13,10 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// SetInterest sets what the peer may see, from the next Replicate on. Any field can be
-// changed at any tick.
+// SetInterest sets what the peer may see, from the next Replicate on. Any field can be changed at any tick.
 //
-// Panics if the grid or a set is of another server, if the grid has another number of fields than the place has
-// coordinates that the peer looks from, if a set is nil, or the filter is a nil pointer.
+// Panics if the grid or a set is of another server, if the grid's number of fields is not the number of coordinates
+// from [Peer.LookFrom], if a set is nil, or if the filter is a nil pointer.
 func (p *Peer) SetInterest(i Interest) {
 	defer p.guard().Leave(p.guard().Enter(exclusive.SetInterest))
 	if i.Grid != nil && i.Grid.server != p.server {
@@ -51,14 +50,13 @@ func (p *Peer) SetInterest(i Interest) {
 	p.sight.SetCriteria(c)
 }
 
-// LookFrom sets where the peer looks from, for the grid in its [Interest]: it sees
-// entities at most radius away from the place, in the units of the grid's fields. The
-// place has one coordinate for each of these, in their order. An infinite radius shows
-// everything. Until LookFrom is called the peer sees no entity with a position.
+// LookFrom sets where the peer looks from, for the grid in its [Interest]: it sees entities at most radius away from
+// the place, in the units of the grid's fields. The place has one coordinate for each of these, in their order. An
+// infinite radius shows everything. Until LookFrom is called, the peer sees no entity with a position.
 //
-// Panics if the radius is negative or not a number, if there is no coordinate or more
-// than three, if one is not a number, or if there are not as many as the grid has fields.
-// The Interest may be set later: then [Peer.SetInterest] panics.
+// Panics if the radius is negative or not a number, if there are no coordinates or more than three, if one is not a
+// number, or if there are not as many as the grid has fields. The Interest may be set later: then [Peer.SetInterest]
+// panics.
 func (p *Peer) LookFrom(radius float64, place ...float64) {
 	defer p.guard().Leave(p.guard().Enter(exclusive.LookFrom))
 	if !(radius >= 0) || len(place) == 0 || len(place) > interest.MaxAxes {
@@ -89,11 +87,11 @@ func count(n int, of string) string {
 	return fmt.Sprintf("%d %ss", n, of)
 }
 
-// SetBudget limits the state packets to the peer to so many bytes per second, counting what the
-// send function gets; 0 lifts the limit. Messages are sent regardless, and what they take is
-// missing for the state. A second is as many ticks at the rate of [WithTickRate]. What was saved up
-// may be sent at once, up to the bytes of an eighth of a second, or of the ticks between two sends
-// if these are longer, and two packets: in no span of time is more than that sent beyond the rate.
+// SetBudget limits the state packets to the peer to so many bytes per second, counting what the send function gets; 0
+// lifts the limit. Messages are sent regardless, and their bytes are taken from those for state. A second is as many
+// ticks as the rate of [WithTickRate]. What is saved up may be sent at once, up to the bytes of an eighth of a second,
+// or of the ticks between two sends if these are longer, and two packets: in no span of time is more than that sent
+// beyond the rate.
 //
 // Panics if the number is negative.
 func (p *Peer) SetBudget(bytesPerSecond int) {
@@ -107,14 +105,14 @@ func (p *Peer) SetBudget(bytesPerSecond int) {
 
 // SetBudgetRange makes the budget adapt to what the path to the client carries, between least and most bytes per
 // second. It counts as [Peer.SetBudget] does, and replaces what that has set; a call of SetBudget ends it.
-// [PeerStats.Budget] is the budget of now.
+// [PeerStats.Budget] is the present budget.
 //
 // The budget begins with least, rises by half of itself every fifth of a second until the path is busy, and then
 // follows it: it falls when round trips get longer or a tenth of the packets are lost, and rises while neither happens
 // and the game needs it. It learns from acknowledgements alone: a client that acknowledges what it did not get can
 // raise it, up to most, and one that acknowledges nothing is soon sent least. It begins anew with each session.
 //
-// What is saved up is less than with a fixed budget: the bytes between two sends and two packets.
+// Less is saved up than with a fixed budget: the bytes between two sends and two packets.
 //
 // Panics if least is less than 1 or more than most.
 func (p *Peer) SetBudgetRange(least, most int) {
@@ -132,10 +130,10 @@ func (p *Peer) SetBudgetRange(least, most int) {
 }
 
 // SetPriorityFunc makes the peer call weigh in ticks in which its budget does not suffice, on the goroutine that calls
-// Replicate: it gets the entities that wait to be sent and their weights so far, and may change the weights, for
-// instance by distance. What is sent first is what has the largest sum of weights, added up over the ticks it waited.
-// Weights count in sixteenths, and up to 255. What an entity has under a condition waits by itself, so entities may
-// come up more than once. An entity of weight 0 or less is sent when there is room for all others. nil ends that.
+// Replicate: weigh gets the entities that wait to be sent and their weights so far, and may change the weights, for
+// instance by distance. The entities with the largest sums of weights, added up over the ticks that they waited, are
+// sent first. Weights count in sixteenths, and up to 255. Components under a condition wait by themselves, so an entity
+// may be passed more than once. An entity of weight 0 or less is sent when there is room for all others. nil ends that.
 //
 // weigh must not change the world, disconnect peers, nor keep the slices.
 func (p *Peer) SetPriorityFunc(weigh func(entities []ecs.Entity, weights []float32)) {

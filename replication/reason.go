@@ -6,8 +6,7 @@ import "fmt"
 type Reason struct {
 	Code ReasonCode
 
-	// Text is for people, in UTF-8. What is longer than 128 bytes, or does not fit into a
-	// packet, is cut.
+	// Text is for people, in UTF-8. It is cut to 128 bytes, or to what fits into a packet.
 	Text string
 }
 
@@ -16,8 +15,8 @@ type ReasonCode uint8
 
 // The reasons that the library knows. Codes from ReasonGame on are the game's.
 const (
-	ReasonClosed  ReasonCode = 0  // that end does not go on
-	ReasonTimeout ReasonCode = 1  // nothing was received for too long; a client introduces itself again
+	ReasonClosed  ReasonCode = 0  // that end closed the connection
+	ReasonTimeout ReasonCode = 1  // nothing was received for too long; the client reconnects by itself
 	ReasonKicked  ReasonCode = 2  // the server does not want this client
 	ReasonRefused ReasonCode = 3  // a function of [Server.OnJoin] refused the client; the text is its error's
 	ReasonGame    ReasonCode = 64 // the first of the game's own

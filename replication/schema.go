@@ -50,31 +50,31 @@ func (s *Schema) mustExist() {
 //	max=N                     a string, or array of bytes as one value, of up to N bytes
 //	-                         not replicated: the receiver's value is left alone
 //
-// One more key describes how a number changes, where its type does not. It changes no value, but what changes cost:
+// One more key describes how a number changes, where its type does not. It affects no value, only what changes cost:
 //
 //	linear                    an integer that moves steadily: it is extrapolated, as floats in steps always are
-//	wrap                      an integer that goes round in its range or type; full turns are dropped
-//	counter                   a number that stays or grows a little
+//	wrap                      an integer that wraps in its range or type; full turns are dropped
+//	counter                   a number that stays the same or grows a little
 //	jump                      a float in steps, or an angle, that does not move steadily
 //
 // Ranges and steps of an int64, and so of a [time.Duration], may be written as durations: range=0s:1h,step=1ms.
 //
 // Without a tag a bool takes one bit, an integer its full width (int and uint: 64 bits) and a float all its bits.
-// Nested and embedded structs are taken field by field, fixed arrays element by element, and the tag of an array is
-// that of its elements. Unexported and blank fields are not replicated. A struct without fields is a tag: its presence
-// is replicated.
+// Nested and embedded structs are coded field by field, fixed arrays element by element, and the tag of an array
+// applies to its elements. Unexported and blank fields are not replicated. A struct without fields is a tag: its
+// presence is replicated.
 //
-// A field of type [ecs.Entity] is translated: at the client it refers to the mirror of the server's entity, and is zero
-// while there is none. So is the target of a relation, a component that embeds [ecs.Relation].
+// A field of type [ecs.Entity] is translated: at the client it refers to the replica of the server's entity, and is
+// zero while there is none. So is the target of a relation, a component that embeds [ecs.Relation].
 //
 // Panics:
 //   - if the type cannot be replicated: if it has no name, a field of a kind that is not named
 //     above or a tag that does not suit the field, or if all its fields are unexported
 //   - if the type or its name is registered already
 //   - if the schema has 256 components already, or a component more than 4096 fields
-//   - if a server or client has been made of the schema
+//   - if a server or client has been made with the schema
 //
-// See also [RegisterType], [Field] for types without tags, [As] and [With] for types that tags are no help for, and
+// See also [RegisterType], [Field] for types without tags, [As] and [With] for types that tags can't describe, and
 // [RegisterResource].
 func Register[T any](s *Schema, opts ...ComponentOption) {
 	RegisterType(s, reflect.TypeFor[T](), opts...)
@@ -93,8 +93,7 @@ func RegisterType(s *Schema, t reflect.Type, opts ...ComponentOption) {
 
 // Text returns the schema as lines of text: a line that names the format, then for every component its name and one
 // line for every field, arrays of numbers counting as one; then the same for messages and the input. Numbers and keys
-// are written in one way only, so that two schemas have the same text if and only if they have the same names and
-// codes.
+// are written in one way only, so two schemas have the same text if and only if they have the same names and codes.
 //
 //	arche-replicate schema 1
 //	component Position
@@ -103,16 +102,16 @@ func RegisterType(s *Schema, t reflect.Type, opts ...ComponentOption) {
 //	resource Match
 //	Match.Round uint8
 //
-// If a component has a condition, as [OwnerOnly], there is a last line "facets". Which one and what it is does not
-// show.
+// If a component has a condition, such as [OwnerOnly], there is a last line "facets". It does not show which component
+// or which condition.
 func (s *Schema) Text() string {
 	s.mustExist()
 	return s.raw.FullText()
 }
 
 // Tune adjusts how the coding Packed writes the fields of registered components: it replaces the orders of their codes,
-// which by default suit any game, by some that suit this one. It changes no value and takes no bits. The text is a list
-// of items, separated by spaces, as examples/trace -tune prints it:
+// which by default suit any game, by orders that suit this one. It affects no value and takes no bits. The text is a
+// list of items, separated by spaces, as examples/trace -tune prints it:
 //
 //	schema.Tune("Position.X=0012 Position.Y=0012 Rotation.Q=1234")
 //
@@ -122,7 +121,7 @@ func (s *Schema) Text() string {
 // be tuned alike: tables are part of the text and the fingerprint.
 //
 // Panics if an item is malformed, names no registered field, one that is not extrapolated or one that is tuned already,
-// or if a server or client has been made of the schema.
+// or if a server or client has been made with the schema.
 func (s *Schema) Tune(text string) {
 	s.mustExist()
 	if err := schema.Tune(&s.raw, text); err != nil {
@@ -130,17 +129,17 @@ func (s *Schema) Tune(text string) {
 	}
 }
 
-// Fingerprint returns a 64-bit hash (FNV-1a) of [Schema.Text]. It reveals honest mistakes; it is no defence against
-// forgery and needs none, as no code from the wire is trusted.
+// Fingerprint returns a 64-bit hash (FNV-1a) of [Schema.Text]. It detects honest mistakes; it does not protect against
+// forgery and need not, as no code from the wire is trusted.
 func (s *Schema) Fingerprint() uint64 {
 	s.mustExist()
 	return s.raw.Hash()
 }
 
-// Codes appends the codes of a component to dst and returns it: field by field, two for a unit vector, four for a
-// quaternion (the index of the largest part, then the codes of the other three), for a text its length and then four
-// bytes each, the first in the lowest bits, as many as the longest text takes. An entity has its ID in Arche and above
-// that, from bit 32 on, its generation: its code on the wire needs a world. It is meant for tests and tools.
+// Codes appends the codes of a component to dst and returns it. A field has one code; a unit vector has two; a
+// quaternion has four: the index of the largest part, then the codes of the other three; a text has its length and then
+// four bytes each, the first in the lowest bits, as many as the longest text takes. An entity has its ID in Arche and
+// above that, from bit 32 on, its generation: its code on the wire needs a world. It is meant for tests and tools.
 //
 // Panics if the component is neither a value of a registered type nor a pointer to one.
 func (s *Schema) Codes(component any, dst []uint64) []uint64 {

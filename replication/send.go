@@ -9,16 +9,16 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// SendToClient sends a message to a client. It goes out with the next [Server.Replicate], after the state of that tick,
-// and belongs to it: what was spawned before is there when the message is handed over.
+// SendToClient sends a message to a client. It is sent with the next [Server.Replicate], after the state of that tick,
+// and belongs to it: what was spawned before is there when the message is delivered.
 //
-// The error is nil, [ErrNotConnected], [ErrBufferFull] or one that wraps [ErrMessageTooLarge]; the message is not sent
-// then. A message that was taken gets lost only if it is [Unreliable] or the session ends.
+// The error is nil, [ErrNotConnected], [ErrBufferFull] or one that wraps [ErrMessageTooLarge]; in case of an error, the
+// message is not sent. A message that was accepted gets lost only if it is [Unreliable] or the session ends.
 //
-// A message that is larger than a packet goes in fragments, 128 at most, and is handed over when all are there. One
-// that is [Unreliable] must fit into a packet: 17 bytes less than the MTU. What counts is what the message takes, not
-// the most that its type may take; only entities in it, zero ones aside, count with the most that they may take, 52
-// bits each.
+// A message that is larger than a packet is sent in fragments, 128 at most, and delivered when all have arrived. One
+// that is [Unreliable] must fit into a packet: it takes at most the MTU less 17 bytes. The size of the message counts,
+// not the largest of its type; only entities in it, except zero ones, count with the most that they may take, 52 bits
+// each.
 //
 // Panics if T is not registered with [RegisterMessage].
 func SendToClient[T any](p *Peer, msg T) error {
@@ -38,7 +38,7 @@ func SendToClient[T any](p *Peer, msg T) error {
 	return err
 }
 
-// SendToAll is [SendToClient] to all clients that are connected. If the buffer is full for some of them the others get
+// SendToAll is [SendToClient] to all clients that are connected. If the buffer is full for some of them, the others get
 // the message, and the error is [ErrBufferFull]. It is no error if there are no clients, unless the server is closed.
 func SendToAll[T any](s *Server, msg T) error {
 	defer s.guard().Leave(s.guard().Enter(exclusive.SendToAll))
@@ -50,9 +50,10 @@ func SendToAll[T any](s *Server, msg T) error {
 	return s.enqueue(d)
 }
 
-// SendToViewers is [SendToAll] for those clients only that may see an entity, see [Peer.SetInterest]. It is decided in
-// the next [Server.Replicate]: clients that see the entity then get the message, and if it has ended by then, those to
-// which it was shown.
+// SendToViewers is [SendToAll] to those clients only that may see an entity, see [Peer.SetInterest]. Who sees it is
+// decided in the next [Server.Replicate]: a client that loses sight of it in that step gets nothing. If the entity is
+// removed between the call and that Replicate, the clients that saw it get the message. If it is dead at the call,
+// nothing is sent, which is no error.
 func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
 	defer s.guard().Leave(s.guard().Enter(exclusive.SendToViewers))
 	s.noticeReset()
@@ -64,7 +65,7 @@ func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
 	return s.enqueue(d)
 }
 
-// SendToServer sends a message to the server. It goes out with the next [Client.Apply]. Errors and panics are those of
+// SendToServer sends a message to the server. It is sent with the next [Client.Apply]. Errors and panics are those of
 // [SendToClient].
 func SendToServer[T any](c *Client, msg T) error {
 	defer c.guard().Leave(c.guard().Enter(exclusive.SendToServer))
@@ -84,8 +85,8 @@ func SendToServer[T any](c *Client, msg T) error {
 	return err
 }
 
-// OnClientMessage sets the function that takes messages of type T from clients; nil ends that. Messages without one are
-// counted and dropped.
+// OnClientMessage sets the function that handles messages of type T from clients; nil removes it. Messages without one
+// are counted and dropped.
 //
 // It is called in [Peer.Receive], on its goroutine: reliable messages in the order in which the client sent them, each
 // once. It may change the world, and send messages. It must not call Receive or Replicate.
@@ -106,12 +107,12 @@ func OnClientMessage[T any](s *Server, handle func(from *Peer, message T)) {
 	}
 }
 
-// OnServerMessage sets the function that takes messages of type T from the server; nil ends that. Messages without one
-// are counted and dropped.
+// OnServerMessage sets the function that handles messages of type T from the server; nil removes it. Messages without
+// one are counted and dropped.
 //
 // It is called in [Client.Apply], after the world was brought up to date: reliable messages in the order in which the
 // server sent them, each once, and unless they are [Immediate] not before the world is as it was then, see
-// [RegisterMessage]. It may change the world, and send messages. It must not call Receive or Apply.
+// [RegisterMessage]. It may change the world, and send messages. It must not call Advance, Receive or Apply.
 //
 // Panics if T is not registered with [RegisterMessage].
 func OnServerMessage[T any](c *Client, handle func(message T)) {

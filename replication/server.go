@@ -17,9 +17,9 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A Server owns the truth: it captures its world once per tick and sends every [Peer]
-// what changed. It reads no clock, and starts no goroutines but for [WithWorkers]; all
-// methods must be called from the goroutine that owns the world.
+// A Server is authoritative: it captures its world once per tick and sends every [Peer] what changed. It reads no
+// clock, and starts no goroutines but for [WithWorkers]; all methods must be called from the goroutine that owns the
+// world.
 type Server struct {
 	snap   snapshot.Snapshot
 	schema *schema.Schema
@@ -46,13 +46,12 @@ type Server struct {
 	calls  exclusive.Guard
 }
 
-// NewServer returns a server that replicates the entities of the world that have the
-// marker component [Replicated], with those of their components that the schema names.
-// It freezes the schema. Resources of the world that the schema names are replicated as
-// well, to all peers.
+// NewServer returns a server that replicates the entities of the world that have the marker component [Replicated],
+// with those of their components that are in the schema. It freezes the schema. Resources of the world that are in the
+// schema are replicated as well, to all peers.
 //
-// Several servers can replicate one world if each has a marker of its own; see
-// [WithMarker]. Two that share one make Replicate panic.
+// Several servers can replicate one world if each has a marker of its own; see [WithMarker]. If two share one,
+// Replicate panics.
 //
 // Panics if the world is locked, or if the world or the schema is nil.
 func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
@@ -112,12 +111,11 @@ func (s *Server) guard() *exclusive.Guard {
 // mustExist is for calls that only read.
 func (s *Server) mustExist() { s.guard().Check() }
 
-// Connect adds a peer, to which packets go through send. The packet belongs to the
-// server again when send returns. An error of send counts as a lost packet and is
-// counted in [PeerStats.SendErrors]. send must not call back into the server.
+// Connect adds a peer, whose packets are sent through send. A packet belongs to the server again when send returns. An
+// error of send counts as a lost packet and is counted in [PeerStats.SendErrors]. send must not call back into the
+// server.
 //
-// The peer is sent nothing but handshake answers until its client has introduced
-// itself.
+// The peer is sent nothing but handshake answers until the handshake is complete.
 //
 // Panics if the server is closed.
 func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Peer {
@@ -141,8 +139,8 @@ func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Pe
 }
 
 // Peers returns an iterator over the peers in the order in which they connected, from [Server.Connect] until the
-// connection ends. Those whose clients have not introduced themselves, or were refused, are among them, with nil as
-// their [Peer.Data] unless you set it: see [Peer.Connected].
+// connection ends. It includes those whose clients have not completed the handshake, or were refused, with nil as their
+// [Peer.Data] unless you set it: see [Peer.Connected].
 //
 // The loop may connect and disconnect peers, and close the server. A peer that is disconnected before its turn is left
 // out, and so is one that was connected after the loop began.
@@ -206,23 +204,22 @@ type serverSender struct {
 	hashes  []byte // memory for a packet of them
 }
 
-// OnJoin makes the server ask fn whether a client may join, before it keeps anything of the client
-// or offers it a session. data is what the client gave to [WithJoinData] or [Client.SetJoinData],
-// at most 512 bytes; it is valid during the call. A nil error accepts the client. An error refuses
-// it: the client gets a [DisconnectError] with [ReasonRefused] and the error's text, cut to 50
-// bytes, or to 27 more than there are of data if that is more, and to 128 at most. To refuse with a
-// code of your own, disconnect the peer. While fn returns [ErrJoinPending], the client waits and fn
-// is called again.
+// OnJoin makes the server ask fn whether a client may join, before it keeps anything of the client or offers it a
+// session. data is what the client gave to [WithJoinData] or [Client.SetJoinData], at most 512 bytes; it is valid
+// during the call. A nil error accepts the client. An error refuses it: the client gets a [DisconnectError] with
+// [ReasonRefused] and the error's text, cut to 50 bytes, or to 27 more than there are of data if that is more, and to
+// 128 at most. To refuse with a code of your own, disconnect the peer. While fn returns [ErrJoinPending], the client
+// waits and fn is called again.
 //
-// fn is called in [Peer.Receive] when a client with the right schema asks for a new session: once
-// per session, unless it returns ErrJoinPending, and at most once per tick of a peer. A refused
-// client is sent the same answer again without a call if the first one got lost. The peer stays, so
-// that the client may try again; it times out as one whose client never came.
+// fn is called in [Peer.Receive] when a client with the right schema asks for a new session: once per session, unless
+// it returns ErrJoinPending, and at most once per tick of a peer. If the answer to a refused client gets lost, the same
+// answer is sent again without a call. The peer stays, so that the client may try again; it times out like one whose
+// client never connected.
 //
-// Anybody can send data under the address of another client, and old packets may come late. So fn
-// should only decide: it may be called though the session never begins, also while the peer is
-// connected. What belongs to the player is set up in [Server.OnConnect], from [Peer.JoinData]. fn
-// may do what a function of OnConnect may. Of several functions the first error counts.
+// Anybody can send data under the address of another client, and old packets may arrive late. So fn should only decide:
+// it may be called though the session never begins, also while the peer is connected. Set up what belongs to the player
+// in [Server.OnConnect], from [Peer.JoinData]. fn may do what a function of OnConnect may. If there are several
+// functions, the first error counts.
 //
 // Panics if fn is nil.
 func (s *Server) OnJoin(fn func(p *Peer, data []byte) error) {
@@ -245,9 +242,9 @@ func (s *Server) approve(p *Peer, data []byte) (err error) {
 	return err
 }
 
-// OnConnect makes the server call fn when a client's session begins: from then on it is sent the world, and messages
-// may be sent to it. It is called in [Peer.Receive], before the client's first message is handed over; and again for
-// the same peer if its client begins anew, after [Client.Reconnect] for instance.
+// OnConnect makes the server call fn when a client's session begins: from then on the client is sent the world, and
+// messages may be sent to it. fn is called in [Peer.Receive], before the client's first message is delivered; and again
+// for the same peer if its client begins a new session, for instance after [Client.Reconnect].
 //
 // fn may change the world, send messages and disconnect peers. It must not call Receive or Replicate. Functions are
 // called in the order in which they were registered.
@@ -261,10 +258,10 @@ func (s *Server) OnConnect(fn func(p *Peer)) {
 	s.connecting = append(s.connecting, fn)
 }
 
-// OnDisconnect makes the server call fn when a connection has ended, whoever ended it; [Peer.Err] returns why. It is
-// called in [Peer.Receive] if the client disconnected, at the start of [Server.Replicate] if it was silent for too long
-// (see [WithTimeout]), and in [Peer.Disconnect], [Server.Disconnect] and [Server.Close], once for each peer that
-// [Server.Connect] made, also for those whose client never came. By then the peer owns nothing any more.
+// OnDisconnect makes the server call fn when a connection has ended, whichever end ended it; [Peer.Err] returns why. It
+// is called in [Peer.Receive] if the client disconnected, at the start of [Server.Replicate] if it was silent for too
+// long (see [WithTimeout]), and in [Peer.Disconnect], [Server.Disconnect] and [Server.Close], once for each peer that
+// [Server.Connect] made, also for those whose client never connected. By then the peer no longer owns anything.
 //
 // fn may do what one of [Server.OnConnect] may, and close the server; a Replicate in which it does so sends nothing.
 // Panics if fn is nil.
@@ -302,7 +299,7 @@ func (s *Server) Tick() uint32 {
 	return uint32(s.snap.Tick)
 }
 
-// Stats returns what the server has done so far.
+// Stats returns the server's counters.
 func (s *Server) Stats() ServerStats {
 	s.mustExist()
 	stats := s.stats

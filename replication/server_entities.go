@@ -24,18 +24,18 @@ func (s *Server) netID(e ecs.Entity) (NetID, bool) {
 	return NetID{Slot: uint32(slot), Generation: s.snap.Slots.Info[slot].Generation}, true
 }
 
-// Entity returns the entity of the server's world that has the given network ID, if the
-// latest Replicate found it. It may have been removed since, but not by a reset of the world.
+// Entity returns the entity of the server's world with the given network ID, if the latest Replicate found it. The
+// entity may be dead by now; after a reset of the world, Entity returns false.
 func (s *Server) Entity(id NetID) (ecs.Entity, bool) {
 	s.mustExist()
 	return s.snap.EntityIn(id.Slot, id.Generation)
 }
 
-// SetOwner makes a peer the owner of an entity, in place of the one before, from the next Replicate on; nil makes it
-// nobody's. The entity may get its marker later. Ownership ends when the entity leaves replication and when the peer is
+// SetOwner makes a peer the owner of an entity, in place of the previous one, from the next Replicate on; nil means no
+// owner. The entity may get its marker later. Ownership ends when the entity leaves replication and when the peer is
 // disconnected; a peer that is disconnected already counts as nil.
 //
-// Ownership is the server's affair: clients only notice it by what they see.
+// Clients are not informed of ownership: they only notice it by what they see.
 //
 // Panics if the entity is dead, or the peer is of another server.
 func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
@@ -54,7 +54,7 @@ func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
 	}
 }
 
-// Owner returns the owner of an entity, nil if it has none.
+// Owner returns the owner of an entity, or nil if it has none.
 func (s *Server) Owner(e ecs.Entity) *Peer {
 	s.mustExist()
 	s.noticeReset()
@@ -64,10 +64,10 @@ func (s *Server) Owner(e ecs.Entity) *Peer {
 	return nil
 }
 
-// SetPriority gives an entity a weight for all peers, on top of those of its components:
-// the weights added up over the ticks that it waited decide which entities are sent first where the budget
-// does not suffice. The default is 1. The entity may get its marker later; its weight lasts until it
-// leaves replication. A dead entity has none.
+// SetPriority gives an entity a weight for all peers, by which that of its components is multiplied (see [Priority]).
+// The weights, added up over the ticks that entities waited, decide which are sent first where the budget does not
+// suffice. The default is 1. The entity may get its marker later; its weight lasts until it leaves replication. A dead
+// entity has none.
 //
 // Panics if the weight is not positive.
 func (s *Server) SetPriority(e ecs.Entity, weight float32) {
@@ -92,12 +92,12 @@ func (s *Server) NewEntitySet() *EntitySet {
 	return &EntitySet{server: s, in: s.interest.NewEntitySet()}
 }
 
-// NewGrid returns a grid over one to three fields of one component, each with a range and
-// a step: "Position.X", "Position.Y". cell is the length of a cell's side, in the units of
-// the fields; about half the radius that peers see serves well. A grid that would have
-// more than 1,048,576 cells gets larger ones.
+// NewGrid returns a grid over one to three fields of one component, each with a range and a step: "Position.X",
+// "Position.Y". cell is the length of a cell's side, in the units of the fields; about half the radius that peers see
+// is a good choice. A grid that would have more than 1,048,576 cells gets larger cells.
 //
-// Panics if there is no such field, or cell is not positive.
+// Panics if cell is not positive and finite, if the fields are not as above, or if they are of a resource or of a
+// component with a condition.
 func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
 	defer s.guard().Leave(s.guard().Enter(exclusive.NewGrid))
 	return newGrid(s, cell, fields)

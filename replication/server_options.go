@@ -10,9 +10,9 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// WithWindow sets for how many ticks the server keeps versions of changed state, and so
-// how old an acknowledged state may be to serve as baseline. Against older ones nothing
-// is coded: the full state is sent. The default is 64; it should be more than twice the longest round trip.
+// WithWindow sets for how many ticks the server keeps versions of changed state, and so how old an acknowledged state
+// may be to serve as a baseline. If it is older, the full state is sent. The default is 64; it should be more than
+// twice the longest round trip.
 //
 // Panics outside 8 to 120: the names of baselines on the wire have room for no more.
 func WithWindow(ticks int) ServerOption {
@@ -22,11 +22,10 @@ func WithWindow(ticks int) ServerOption {
 	return config.ServerFunc(func(o *config.ServerOptions) { o.Window = ticks })
 }
 
-// WithoutChecksum leaves out the 4 bytes of checksum of every packet. Use it where the
-// transport guards integrity and sessions, as DTLS, QUIC and WebSockets do, and never
-// over plain UDP: without it nothing distinguishes damaged, forged and late packets
-// from genuine ones. Handshakes, the first words of a session and disconnects keep theirs. Clients learn of
-// it in the handshake.
+// WithoutChecksum leaves out the 4 bytes of checksum of every packet. Use it where the transport guards integrity and
+// sessions, as DTLS, QUIC and WebSockets do, and never over plain UDP: without it nothing distinguishes damaged, forged
+// and late packets from genuine ones. Handshakes, the first packets of a session and disconnects keep theirs. Clients
+// learn of it in the handshake.
 func WithoutChecksum() ServerOption {
 	return config.ServerFunc(func(o *config.ServerOptions) { o.NoChecksum = true })
 }
@@ -43,11 +42,11 @@ func WithTickRate(perSecond int) ServerOption {
 	return config.ServerFunc(func(o *config.ServerOptions) { o.TickRate = perSecond })
 }
 
-// WithBaselineInterval makes the server take updates against the newest acknowledged state of a tick that is a multiple
-// of n, where a peer got everything so far. Peers with other round trips then share more of the encoding, and updates
-// are a little larger, since baselines are older by (n-1)/2 ticks on average. By default n is 1; with 32 peers or more,
-// if all of them see everything, it is the least n with which they have about 8 different baseline ticks at most. It
-// changes nothing for peers that have a send interval.
+// WithBaselineInterval makes the server encode updates against the newest acknowledged state of a tick that is a
+// multiple of n, for peers that got everything so far. Peers with different round trips then share more of the
+// encoding, and updates are a little larger, since baselines are older by (n-1)/2 ticks on average. By default n is 1;
+// with 32 peers or more, if all of them see everything, it is the least n with which they have about 8 different
+// baseline ticks at most. It changes nothing for peers that have a send interval.
 //
 // Panics if n is not 1, 2, 4 or 8.
 func WithBaselineInterval(n int) ServerOption {
@@ -57,11 +56,10 @@ func WithBaselineInterval(n int) ServerOption {
 	return config.ServerFunc(func(o *config.ServerOptions) { o.Grid = delta.Tick(n) })
 }
 
-// WithWorkers makes Replicate encode for n peers at a time, on goroutines of its own that
-// end before it returns. The packets are the same whatever n is, and all functions of the
-// user are still called on the caller's goroutine, the send functions peer after peer in
-// the order in which they connected. The default is 1; more than the number of cores is of
-// no use.
+// WithWorkers makes Replicate encode for n peers at a time, on goroutines of its own that end before it returns. The
+// packets are the same whatever n is, and all functions of the user are still called on the caller's goroutine, the
+// send functions peer after peer in the order in which they connected. The default is 1; more than the number of cores
+// is useless.
 //
 // Panics outside 1 to 64.
 func WithWorkers(n int) ServerOption {
@@ -71,8 +69,8 @@ func WithWorkers(n int) ServerOption {
 	return config.ServerFunc(func(o *config.ServerOptions) { o.Workers = n })
 }
 
-// WithMarker gives the server a marker component of its own in place of [Replicated], so
-// that several servers can replicate one world, each the entities that have its marker:
+// WithMarker gives the server a marker component of its own in place of [Replicated], so that several servers can
+// replicate one world, each the entities that have its marker:
 //
 //	type ForSpectators replication.Replicated
 //
@@ -80,20 +78,19 @@ func WithWorkers(n int) ServerOption {
 //	spectators := replication.NewServer(&world, publicSchema, replication.WithMarker[ForSpectators]())
 //	world.NewEntity(positionID, replication.ReplicatedID(&world), ecs.ComponentID[ForSpectators](&world))
 //
-// T is a type of the user's that is made of Replicated in this way.
+// T is a type of the user's that is declared like this.
 func WithMarker[T ~struct{ slot, owner uint32 }]() ServerOption {
 	return config.ServerFunc(func(o *config.ServerOptions) { o.Marker = ecs.ComponentID[T] })
 }
 
-// WithStateHash makes the server send every client, on every n-th tick at most, a packet
-// with hashes of what it sees, in turns until all had theirs. The client compares them with
-// what it holds; [Client.Divergence] names what differs. It is for finding faults: of this
-// library, of a transport without checksums, of memory. The packets take up to an MTU, and are
-// outside of budgets; see [PeerStats]. Without the option there is none.
+// WithStateHash makes the server send every client, on every n-th tick at most, a packet with hashes of what it sees;
+// the entities take turns. The client compares them with what it holds; [Client.Divergence] returns what differs. It is
+// for finding faults: of this library, of a transport without checksums, of memory. The packets take up to an MTU, and
+// are outside of budgets; see [PeerStats]. Without the option there are none.
 //
-// Entities are compared if the client holds their newest state, so that those that change in every tick are only if the
-// packet of the same tick arrives first. An entity whose digests take more than a packet is never compared.
-// [Client.Verify] checks whether the client's world still holds what the client does.
+// Entities are compared if the client holds their newest state, so those that change in every tick are compared only if
+// the packet of the same tick arrives first. An entity whose hashes take more than a packet is never compared.
+// [Client.Verify] checks whether the client's world still has what the client holds.
 //
 // Panics outside 1 to 3600.
 func WithStateHash(n int) ServerOption {

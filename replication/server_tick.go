@@ -10,9 +10,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Replicate makes a tick: it captures the world and sends every connected peer what it
-// needs. Call it once per tick, after the systems ran. It does not change the structure
-// of the world and works on a locked one.
+// Replicate runs one tick: it captures the world and sends every connected peer what it needs. Call it once per tick,
+// after the systems have run. It does not change the structure of the world and works on a locked one.
 //
 // Panics if the server is closed, and in a message handler or hook of the server.
 func (s *Server) Replicate() {

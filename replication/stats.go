@@ -2,29 +2,29 @@ package replication
 
 import "github.com/arche-replicate/arche-replicate/replication/internal/schema"
 
-// ServerStats is what a server has done since it was made.
+// ServerStats are the counters of a server since it was made.
 type ServerStats struct {
 	Tick     uint32 // of the latest Replicate
 	Entities int    // replicated now
 	RawBits  int    // of the codes of all these at fixed width
 	Peers    int
 
-	Timeouts      uint64 // peers that were disconnected for their silence
+	Timeouts      uint64 // peers that were disconnected for silence
 	Spawns        uint64 // entities that entered replication
 	Despawns      uint64 // entities that left it
 	Clamped       uint64 // values out of their field's range, and texts too long for it, at every capture
 	CopiedMarkers uint64 // entities found with the marker of another one
 
-	// Entries is how many entities were put into packets, and Encoded how many of them
-	// had to be encoded for that: what one peer needs most others need as well.
+	// Entries counts entities that were put into packets, and Encoded those of them that
+	// had to be encoded for that: what one peer needs, most others need as well.
 	Entries, Encoded uint64
 
-	// SharedPackets is how many packets were copies, under headers of their own, of
-	// packets for all peers that had acknowledged the same, though that may be a single one.
+	// SharedPackets counts packets that were copies, with headers of their own, of
+	// packets for all peers that had acknowledged the same, which may be a single one.
 	SharedPackets uint64
 
-	// BaselineAges has how many entities were sent against a baseline of an age: item 0
-	// without any, items 1 to 31 of so many ticks, item 32 older.
+	// BaselineAges counts entities that were sent, by the age of their baseline: item 0
+	// without a baseline, items 1 to 31 of so many ticks, item 32 older.
 	BaselineAges [33]uint64
 
 	// Fields has the bits sent to all peers by field, in schema order.
@@ -49,7 +49,7 @@ func (f *FieldStats) Name() string {
 	return f.Component + "." + f.Field
 }
 
-// PeerStats is what went to and came from one peer.
+// PeerStats are the counters of one peer.
 type PeerStats struct {
 	Packets    uint64 // state packets sent
 	Bytes      uint64 // in them, headers included
@@ -58,88 +58,88 @@ type PeerStats struct {
 
 	Updates           uint64 // entities sent as deltas
 	FullStates        uint64 // entities sent as full states: new to the peer, or without a usable baseline
-	KeyframeFallbacks uint64 // the same because a delta would be longer: teleports
+	KeyframeFallbacks uint64 // entities sent as full states because a delta would be longer: teleports
 	Parts             uint64 // parts of entities too large for a packet
 	Despawns          uint64 // despawns sent
 
-	// Why entities were not sent, counted entity by entity in every tick; what an entity has
-	// under one condition counts as one more.
+	// Why entities were not sent, counted entity by entity in every tick; the components of an entity
+	// under one condition count as one more.
 	NotVisible uint64 // out of the peer's view
 	UpToDate   uint64 // the peer has the newest state
-	InFlight   uint64 // the newest state is on its way
-	NotItsTurn uint64 // it is not the peer's turn to be sent anything, whether there is anything new or not
+	InFlight   uint64 // the newest state is in flight
+	NotItsTurn uint64 // it is not the peer's turn to be sent state, whether or not there is any
 	Silent     uint64 // the peer acknowledges nothing, and is sent less and less: see [WithTimeout]
 	OverBudget uint64 // there was no room
 	Withheld   uint64 // the client has no slot for it: see [WithMaxEntities]
 
 	Budget int // bytes per second now, see [Peer.SetBudget] and [Peer.SetBudgetRange]; 0: no limit
 
-	SplitGroups  uint64 // groups, or parts of them, that were more than a packet and sent one by one
-	GroupResends uint64 // entities that were on their way and were sent once more with their group
+	SplitGroups  uint64 // groups, or parts of them, that did not fit into a packet and were sent one by one
+	GroupResends uint64 // entities in flight that were sent once more with their group
 	Hashes       uint64 // entities of which state hashes were sent
 	HashBytes    uint64 // in packets of their own, not counted in Bytes
 
 	Acked            uint64 // packets acknowledged
-	Lost             uint64 // packets taken for lost
+	Lost             uint64 // packets declared lost
 	MissingBaselines uint64 // reports of the client that it lacks a baseline
 
-	Messages          uint64 // handed to this peer for its client, each counted once
+	Messages          uint64 // sent to the client, each counted once
 	MessagesResent    uint64 // times that a reliable one, or a fragment of one, was sent again
-	MessagesDropped   uint64 // not sent, for want of room or since the client is silent
+	MessagesDropped   uint64 // not sent, for lack of room or because the client is silent
 	MessagePackets    uint64 // packets of messages, and of what belongs to messages and inputs
 	MessageBytes      uint64 // in them
-	MessagesReceived  uint64 // of the client that were handed over
-	MessagesUnhandled uint64 // of the client that no function takes
-	MessagesMalformed uint64 // of the client that came in fragments which make no message
+	MessagesReceived  uint64 // from the client, delivered
+	MessagesUnhandled uint64 // from the client, that no function handles
+	MessagesMalformed uint64 // from the client, in fragments that make no message
 
-	Inputs       uint64 // of the client that came in time
-	InputsLate   uint64 // that came when their tick was over
-	InputsMissed uint64 // ticks without input, though others came
-	InputsEarly  uint64 // refused, since their tick is too far off
+	Inputs       uint64 // from the client, that arrived in time
+	InputsLate   uint64 // that arrived when their tick was over
+	InputsMissed uint64 // ticks without an input, though the client sends inputs
+	InputsEarly  uint64 // refused because their tick is too far ahead
 
-	Duplicates     uint64 // packets of messages that came twice, or too late to know
+	Duplicates     uint64 // packets of messages that arrived twice, or too late to know
 	Floods         uint64 // packets refused because there were too many in a tick
 	RefusedPackets uint64 // packets from the client that were damaged or made no sense
 	RefusedAcks    uint64 // acks of packets never sent or long forgotten
-	RefusedSchemas uint64 // introductions with another schema or protocol version
+	RefusedSchemas uint64 // hellos with another schema or protocol version
 	RefusedJoins   uint64 // clients that [Server.OnJoin] refused
 }
 
-// ClientStats is what came to and went from a client.
+// ClientStats are the counters of a client.
 type ClientStats struct {
 	Packets uint64 // state packets accepted
 	Bytes   uint64 // in them
 
-	Duplicates       uint64 // packets that came twice or too late to know
+	Duplicates       uint64 // packets that arrived twice or too late to know
 	RefusedPackets   uint64 // packets that were damaged, foreign or made no sense
 	MissingBaselines uint64 // packets that needed a state the client does not hold
 	MissingModels    uint64 // packets that needed a model of Compact which the client does not hold
-	Outdated         uint64 // entities in packets that came after newer ones
+	Outdated         uint64 // entities in packets that arrived after newer ones
 	SendErrors       uint64 // packets that the send function refused
 
-	Spawns, Despawns uint64 // mirrored entities made and removed
-	Adopted          uint64 // of these made, local entities that were expected
-	Unconfirmed      uint64 // expected entities that the server's never came for
+	Spawns, Despawns uint64 // replicas made and removed
+	Adopted          uint64 // of those made, local entities that were matched: see [Expect]
+	Unconfirmed      uint64 // expected entities that were not matched in time
 	Sessions         uint64 // sessions begun
 
-	// RelationConflicts counts relations that a mirrored entity did not get, since the user
-	// had given it another one: Arche allows an entity one.
+	// RelationConflicts counts relations that a replica did not get because the user
+	// had given it another one: Arche allows one per entity.
 	RelationConflicts uint64
 
-	HashesCompared uint64 // entities that a state hash was compared with
-	HashesSkipped  uint64 // state hashes of entities that another state is held of, or none
-	Diverged       uint64 // of those compared, entities that were not what they should be
+	HashesCompared uint64 // entities compared with a state hash
+	HashesSkipped  uint64 // state hashes of entities of which the client holds another state, or none
+	Diverged       uint64 // of those compared, entities that differed
 
 	Acks uint64 // acknowledgement packets sent
 
 	Messages          uint64 // sent to the server, each counted once
 	MessagesResent    uint64 // times that a reliable one, or a fragment of one, was sent again
-	MessagesDropped   uint64 // not sent, or not handed over, for want of room or of the state they wait for
+	MessagesDropped   uint64 // not sent, or not delivered, for lack of room or of the state they wait for
 	MessagePackets    uint64 // packets of messages, and of what belongs to them
 	MessageBytes      uint64 // in them
-	MessagesReceived  uint64 // of the server that were handed over
-	MessagesUnhandled uint64 // of the server that no function takes
-	MessagesMalformed uint64 // of the server that came in fragments which make no message
+	MessagesReceived  uint64 // from the server, delivered
+	MessagesUnhandled uint64 // from the server, that no function handles
+	MessagesMalformed uint64 // from the server, in fragments that make no message
 
 	InputPackets uint64 // packets of inputs sent
 	InputBytes   uint64 // in them

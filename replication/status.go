@@ -1,14 +1,14 @@
 package replication
 
-// Status is how a client stands with its server.
+// Status is the status of a client's connection.
 type Status uint8
 
-// What a client can be.
+// The statuses of a client.
 const (
-	StatusConnecting   Status = iota // it introduces itself, or looks for the difference of the schemas
+	StatusConnecting   Status = iota // it sends hellos, or compares the schemas
 	StatusConnected                  // the server has accepted it
-	StatusReconnecting               // it looks for a server that accepted it once and is silent, or forgot it
-	StatusDisconnected               // the connection has ended or never was: Apply returns why
+	StatusReconnecting               // hellos again: the server is silent or has dropped it, or Reconnect was called
+	StatusDisconnected               // the connection has ended or was refused: Apply returns why
 )
 
 func (s Status) String() string {

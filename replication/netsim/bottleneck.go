@@ -14,10 +14,10 @@ type Bottleneck struct {
 	limit     int // bytes
 }
 
-// NewBottleneck returns a line that bandwidth bytes may enter each tick, see [Config.Bandwidth],
-// with a queue of queueLimit bytes, see [Config.QueueLimit].
+// NewBottleneck returns a line that bandwidth bytes may enter each tick, see [Config.Bandwidth], with a queue of
+// queueLimit bytes, see [Config.QueueLimit].
 //
-// Panics: if [Config.Validate] would not accept them.
+// Panics if [Config.Validate] would not accept them.
 func NewBottleneck(bandwidth, queueLimit int) *Bottleneck {
 	b := &Bottleneck{}
 	b.SetLimits(bandwidth, queueLimit)
@@ -25,10 +25,9 @@ func NewBottleneck(bandwidth, queueLimit int) *Bottleneck {
 	return b
 }
 
-// SetLimits changes the bandwidth and the queue's limit. Waiting packets stay, and leave at the new
-// rate.
+// SetLimits changes the bandwidth and the queue's limit. Waiting packets stay, and leave at the new rate.
 //
-// Panics: if [Config.Validate] would not accept them.
+// Panics if [Config.Validate] would not accept them.
 func (b *Bottleneck) SetLimits(bandwidth, queueLimit int) {
 	b.set(Config{Bandwidth: bandwidth, QueueLimit: queueLimit}.compile())
 }

@@ -138,7 +138,7 @@ type odds struct {
 
 // compile validates and converts.
 //
-// Panics: if the configuration is not valid.
+// Panics if the configuration is not valid.
 func (c Config) compile() odds {
 	if err := c.Validate(); err != nil {
 		panic(err)

@@ -8,11 +8,11 @@ type Link struct {
 	Down *Pipe // from the server to the client
 }
 
-// NewLink returns a link at tick 0 with the same configuration in both directions, but independent
-// random numbers. For different configurations call SetConfig on Up or Down. Links with different
-// seeds are independent, even if the seeds are neighbours, so seed+i will do for the i-th client.
+// NewLink returns a link at tick 0 with the same configuration in both directions, but independent random numbers. For
+// different configurations call SetConfig on Up or Down. Links with different seeds are independent, even if the seeds
+// are neighbours, so seed+i will do for the i-th client.
 //
-// Panics: if the configuration is not valid, see [Config.Validate].
+// Panics if the configuration is not valid, see [Config.Validate].
 func NewLink(seed uint64, cfg Config) *Link {
 	// A random sequence other than that from which a pipe takes its seeds.
 	seeds := rand.NewPCG(seed, 1)
@@ -30,7 +30,7 @@ func (l *Link) Step() {
 
 // SetConfig changes the configuration of both directions, see [Pipe.SetConfig].
 //
-// Panics: if the configuration is not valid, see [Config.Validate].
+// Panics if the configuration is not valid, see [Config.Validate].
 func (l *Link) SetConfig(cfg Config) {
 	l.Up.SetConfig(cfg)
 	l.Down.SetConfig(cfg)

@@ -45,10 +45,9 @@ type packet struct {
 	seq  uint64 // number of packets accepted by Send before this one
 }
 
-// NewPipe returns a pipe at tick 0. Pipes with different seeds are independent, even if the seeds
-// are neighbours.
+// NewPipe returns a pipe at tick 0. Pipes with different seeds are independent, even if the seeds are neighbours.
 //
-// Panics: if the configuration is not valid, see [Config.Validate].
+// Panics if the configuration is not valid, see [Config.Validate].
 func NewPipe(seed uint64, cfg Config) *Pipe {
 	seeds := rand.NewPCG(seed, 0)
 	p := &Pipe{
@@ -76,7 +75,7 @@ func (p *Pipe) join(cfg Config) {
 // waiting for bandwidth leave at the new rate, immediately if it is unlimited; those waiting at a
 // shared [Bottleneck] stay there.
 //
-// Panics: if the configuration is not valid, see [Config.Validate].
+// Panics if the configuration is not valid, see [Config.Validate].
 func (p *Pipe) SetConfig(cfg Config) {
 	p.odds = cfg.compile()
 	if p.odds.burstStart == 0 {

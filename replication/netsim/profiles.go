@@ -94,7 +94,7 @@ func ProfileNames() []string {
 
 // Profile returns a profile by its name, as for a command-line flag; perfect is the zero [Config].
 //
-// Panics: if rate is not a positive finite number.
+// Panics if rate is not a positive finite number.
 func Profile(name string, rate float64) (Config, error) {
 	checkRate(rate)
 	switch name {

@@ -9,11 +9,11 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Interpolate makes [Playout.Advance] overwrite the component T of all mirrored entities with its value at
-// [Playout.Time]. A field's codec determines how it moves between two states: floats, and integers with the tag linear,
-// move linearly; angles, and integers with the tag wrap, the shorter way round; quaternions and unit vectors by the
-// shortest rotation. Everything else, such as other integers, bools, enums and texts, changes at the time of the next
-// state. References to entities stay those of the newest state. Fields that are not replicated are left alone.
+// Interpolate makes [Playout.Advance] overwrite the component T of all replicas with its value at [Playout.Time]. A
+// field's codec determines how it moves between two states: floats, and integers with the tag linear, move linearly;
+// angles, and integers with the tag wrap, the shorter way round; quaternions and unit vectors by the shortest rotation.
+// Everything else, such as other integers, bools, enums and texts, changes at the time of the next state. References to
+// entities stay those of the newest state. Fields that are not replicated are left alone.
 //
 // If systems need the newest state, use [InterpolateInto]. [replication.Client.Verify] skips the component. A component
 // with [replication.Every] does not move smoothly: use [replication.Peer.SetSendInterval] instead.
@@ -33,10 +33,10 @@ func Interpolate[T any](p *Playout, opts ...ComponentOption) {
 //	type Drawn Position
 //	playout.InterpolateInto[Position, Drawn](p)
 //
-// [Playout.Advance] adds a To to each mirrored entity that has a T, and removes it when the T is gone.
+// [Playout.Advance] adds a To to each replica that has a T, and removes it when the T is gone.
 //
 // Panics as [Interpolate] does, and if the fields differ, or To is registered in the schema or has the values of
-// another component already, or T is a relation of Arche: no entity has two.
+// another component already, or T is a relation of Arche: an entity can't have two.
 func InterpolateInto[T, To any](p *Playout, opts ...ComponentOption) {
 	c := newValues[T](p, "InterpolateInto", opts)
 	from, to := reflect.TypeFor[T](), reflect.TypeFor[To]()
@@ -63,14 +63,14 @@ func InterpolateInto[T, To any](p *Playout, opts ...ComponentOption) {
 	p.twins = append(p.twins, newTwin(p, p.inside.Apply.View.Components[c.number], c.to, c))
 }
 
-// Custom makes [Playout.Advance] call fn for every mirrored entity that has the component T. a and b are its values in
-// the states before and after [Playout.Time], and f is the fraction of the time between them that has passed: 0 to 1,
-// or more than 1 with [Extrapolate]. If there is nothing to interpolate, a and b are the same pointer and f is 0.
+// Custom makes [Playout.Advance] call fn for every replica that has the component T. a and b are its values in the
+// states before and after [Playout.Time], and f is the fraction of the time between them that has passed: 0 to 1, or
+// more than 1 with [Extrapolate]. If there is nothing to interpolate, a and b are the same pointer and f is 0.
 //
 // fn may write to components, but must not add or remove components or entities. It must neither keep a and b nor
 // change what they point to.
 //
-// Panics if T is not registered in the schema, or if fn is nil.
+// Panics if T is not registered as a component in the schema, or if fn is nil.
 func Custom[T any](p *Playout, fn func(e ecs.Entity, a, b *T, f float32)) {
 	if fn == nil {
 		panic("playout: Custom needs a function")
@@ -81,13 +81,13 @@ func Custom[T any](p *Playout, fn func(e ecs.Entity, a, b *T, f float32)) {
 }
 
 // Cut makes a change of the component T a discontinuity: between two states in which T differs, no component of the
-// entity is interpolated; it stays at the first state until the time of the second. With fields, only these count.
-// Let the server count teleports, respawns and the like in T. Paths are those of [replication.Field].
+// entity is interpolated; it stays at the first state until the time of the second. With fields, only these count. Let
+// the server count teleports, respawns and the like in T. Paths are those of [replication.Field].
 //
-// Components with a condition, such as [replication.OwnerOnly], come in states of their own. They are cut by a T with
-// the same condition, and such a T cuts nothing else. So a client that does not see T does not see what T would cut.
+// Components with a condition, such as [replication.OwnerOnly], have states of their own. They are cut by a T with the
+// same condition, and such a T cuts nothing else. So a client that does not see T does not see what T would cut.
 //
-// Panics if T is not registered in the schema or lacks a field.
+// Panics if T is not registered as a component in the schema, or lacks a field.
 func Cut[T any](p *Playout, fields ...string) {
 	number, comp := component[T](p, "Cut")
 	c, missing := blend.NewCut(comp, fields)

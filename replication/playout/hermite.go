@@ -17,7 +17,8 @@ import (
 //
 // Use it only if the velocities fit the motion: if they do not, entities swing.
 //
-// Panics as [Interpolate] does, and if V does not have a float field for each linear field of T.
+// Panics as [Interpolate] does, and if V has another condition than T, or does not have a float field for each linear
+// field of T.
 func Hermite[T, V any](p *Playout, perTick float64, opts ...ComponentOption) {
 	c := newValues[T](p, "Hermite", opts)
 	number, comp := component[V](p, "Hermite")

@@ -6,14 +6,14 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 )
 
-// OnServerMessage sets the function that takes messages of type T from the server when their tick is shown: an
+// OnServerMessage sets the function that handles messages of type T from the server when their tick is shown: an
 // explosion sounds when it is seen. It replaces that of [replication.OnServerMessage] for the type.
 //
 // It is called in [Playout.Advance], after the components were written. Messages keep the order in which they would
 // have been handled without play-out. The function may change the world and send messages. It must not call Apply or
 // Advance. An entity that a message refers to may be gone by then: see [ecs.World.Alive].
 //
-// When a new session begins, messages that still wait are handed over at once. If more than 4096 wait, the oldest ones
+// When a new session begins, messages that still wait are delivered at once. If more than 4096 wait, the oldest ones
 // are.
 //
 // Panics if T is not registered with [replication.RegisterMessage], and if handle is nil.
@@ -38,10 +38,10 @@ type waitingMessage struct {
 // maxWaiting bounds the number of waiting messages, since their ticks are the server's word.
 const maxWaiting = 4096
 
-// A timeline has the waiting messages of all types, in the order in which they came.
+// A timeline has the waiting messages of all types, in the order in which they arrived.
 type timeline struct{ fifo[waitingMessage] }
 
-// handle hands over the messages up to a tick, or all of them, until the client is closed.
+// handle delivers the messages up to a tick, or all of them, until the client is closed.
 func (m *timeline) handle(calls *exclusive.Guard, closed *bool, now delta.Tick, all bool) {
 	for m.len() > 0 && !*closed {
 		if !all && m.len() <= maxWaiting && m.first().tick.After(now) {

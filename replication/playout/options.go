@@ -7,7 +7,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 )
 
-// An Option is an option of [New].
+// An Option configures a [Playout]: see [New].
 type Option func(*Playout)
 
 // defaultMargin is the share of gaps between states that the delay covers. To cover one more in a hundred would cost
@@ -49,7 +49,7 @@ func Extrapolate(ticks int) Option {
 	return func(p *Playout) { p.extrapolate, p.clock.ahead = delta.Tick(ticks), float64(ticks) }
 }
 
-// A ComponentOption is an option of [Interpolate], [InterpolateInto] and [Hermite].
+// A ComponentOption configures how a component is shown: see [Interpolate], [InterpolateInto] and [Hermite].
 type ComponentOption func(*componentOptions)
 
 type componentOptions struct {
@@ -81,7 +81,7 @@ func mode(name string, m blend.Mode, paths []string) ComponentOption {
 	}
 }
 
-// Snap takes a change of more than distance per server tick for a teleport, which is not interpolated. The change is
+// Snap treats a change of more than distance per server tick as a teleport, which is not interpolated. The change is
 // measured as the length of the vector of all fields that move linearly, in their units. The limit grows with the time
 // between two states, so that a fast entity may go far while packets are lost. If the server can count teleports, [Cut]
 // is better.

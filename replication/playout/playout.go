@@ -77,8 +77,8 @@ func New(client *replication.Client, opts ...Option) *Playout {
 // little slower or faster than dt: see [Speed]. Call it once per frame, after [replication.Client.Apply], with the same
 // dt as [replication.Client.Advance]: the time since the last call, however long.
 //
-// It writes the components named with [Interpolate] and the like in all mirrored entities. Before the first state of a
-// session has arrived, it changes nothing.
+// It writes the components named with [Interpolate] and the like in all replicas. Before the first state of a session
+// has arrived, it changes nothing.
 //
 // Panics if dt is negative, if the world is locked, and in a hook.
 func (p *Playout) Advance(dt time.Duration) {
@@ -120,7 +120,7 @@ func (p *Playout) Advance(dt time.Duration) {
 	p.handleMessages(false)
 }
 
-// handleMessages hands over the messages that have come for what is shown, or all of them.
+// handleMessages delivers the messages that have arrived for what is shown, or all of them.
 func (p *Playout) handleMessages(all bool) {
 	if m := p.inside.Messages; m != nil {
 		p.messages.handle(p.inside.Apply.Calls, &m.Closed, p.at.Tick, all)
@@ -223,7 +223,7 @@ func (p *Playout) restart() {
 	}
 }
 
-// mirrors returns what an entity mirrors, by its marker, and false if it is the replica of another client.
+// mirrors returns the NetID of a replica, by its marker, and false if it is the replica of another client.
 func (p *Playout) mirrors(marker unsafe.Pointer) (id wire.NetID, own bool) {
 	m := (*seam.Mirrored)(marker)
 	return m.ID, m.By == p.inside.Apply

@@ -8,9 +8,9 @@ import (
 
 // Stats are the present state and the counters of a play-out.
 type Stats struct {
-	// Delay is how far the time shown is behind the newest state that would be here if all packets were as fast as the
-	// fastest ones. What is shown is older than the server's present by this and by the latency of those packets, about
-	// half of [replication.Client.RoundTrip]. It is 0 before the first state.
+	// Delay is how far the time shown is behind the newest state on an ideal path, on which all packets are as fast as
+	// the fastest ones; add half of [replication.Client.RoundTrip] for the distance to the server's present. It is 0
+	// before the first state.
 	Delay time.Duration
 	// Speed is how fast the time shown passed in the last frame, where 1 is real time. It is 1 most of the time, and 0
 	// before a state has arrived.

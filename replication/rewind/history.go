@@ -1,6 +1,6 @@
-// Package rewind lets a server find out what a client showed when its player acted: lag compensation. The player
-// aims at what is on the screen, which is a fraction of a second old, and between two states that the server sent.
-// Rewind judges the shot by exactly that.
+// Package rewind lets a server find out what a client showed when its player acted: lag compensation. The player aims
+// at what is on the screen, which is a fraction of a second old, and between two states that the server sent. Rewind
+// judges the shot by exactly that.
 //
 //	history := rewind.New(server)
 //	rewind.Keep[Position](history)
@@ -10,8 +10,8 @@
 //	shown := err == nil && rewind.Get(view, target, &at)
 //
 // Inputs carry the play-out time that the client showed, which package playout sets. The two states that the client
-// blended come from the histories that the server keeps for its updates anyway, and which of them the client had
-// follows from its acknowledgements. Nothing is copied per tick, and the world is not changed.
+// blended come from the histories that the server keeps for its updates anyway, and the client's acknowledgements show
+// which of them it had. Nothing that is replicated is copied per tick, and the world is not changed.
 //
 // Everything here runs on the goroutine of the server, between calls of Replicate.
 package rewind
@@ -29,7 +29,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A History knows what clients of a server showed. [New] makes one.
+// A History knows what the clients of a server showed. [New] makes one.
 type History struct {
 	server  *replication.Server
 	in      seam.Server
@@ -68,6 +68,8 @@ type Option func(*History)
 // Limit sets how far back a view may go, in ticks before the latest one: one second by default, but never more than
 // three quarters of the server's window (see [replication.WithWindow]), since states must still be known around the
 // time that was shown. It limits how long after they took cover players may be hit.
+//
+// [New] panics outside 1 to three quarters of the window.
 func Limit(ticks int) Option {
 	return func(h *History) {
 		if most := h.in.Opts.Window * 3 / 4; ticks < 1 || ticks > most {
@@ -78,8 +80,11 @@ func Limit(ticks int) Option {
 	}
 }
 
-// Delay sets the longest play-out delay that is believed, in ticks: how much older than its newest state the state may
-// be that a client shows. The default is half a second. Clients with more jitter or loss than that allows are refused.
+// Delay sets the longest play-out delay that is believed, in ticks: by how much the state that a client shows may be
+// older than its newest one. The default is half a second. Clients with more jitter or loss than that allows are
+// refused.
+//
+// [New] panics outside 1 to the server's window.
 func Delay(ticks int) Option {
 	return func(h *History) {
 		if ticks < 1 || ticks > h.in.Opts.Window {
@@ -116,12 +121,12 @@ func New(s *replication.Server, opts ...Option) *History {
 	return h
 }
 
-// Keep makes a component known to views, see [Get].
+// Keep makes a component available to views, see [Get].
 //
-// One that the schema has costs nothing until a view is asked: its values are those that the client blended, field by
-// field as package playout does. Give it the options that the client gives to play-out. Of any other component, the
-// server's values at the end of the latest ticks are copied, from the next Replicate on; a view returns that of its
-// tick.
+// One that is in the schema costs nothing until a view is asked for it: its values are those that the client blended,
+// field by field as package playout does. Give it the options that the client gives to play-out. Of any other
+// component, the server's values at the end of the latest ticks are copied, from the next Replicate on; a view returns
+// that of its tick.
 //
 // Panics if T is kept already, or a resource of the schema, or if an option does not suit it.
 func Keep[T any](h *History, opts ...KeepOption) {
@@ -187,10 +192,10 @@ func (h *History) find(typ reflect.Type) *kept {
 }
 
 // Get stores the value of an entity's component that the client of a view showed. It returns false, and leaves out
-// alone, if the client showed no such component, or if the entity no longer exists. References, texts aside, are not
+// alone, if the client showed no such component, or if the entity no longer exists. References to entities are not
 // filled in, nor are fields that are not replicated.
 //
-// The client shows an entity that is new to it at its first state, until its time comes.
+// The client shows an entity that is new to it in its first state until the time of that state.
 //
 // Panics if T is not kept, or if out is nil.
 func Get[T any](v View, e ecs.Entity, out *T) bool {

@@ -25,7 +25,10 @@ type numberField struct {
 }
 
 // Place makes the component the one that [History.Near] goes by: up to three of its fields are coordinates. Each is a
-// float32 or float64 with a tag, named as in "X" or "At.X".
+// replicated float32 or float64, named as in "X" or "At.X".
+//
+// [Keep] panics if Place is used twice, for no fields or more than three, for a component that is not in the schema, or
+// for other fields.
 func Place(fields ...string) KeepOption {
 	return func(h *History, k *kept) {
 		if k.comp == nil || h.place != nil || len(fields) < 1 || len(fields) > 3 {
@@ -50,7 +53,7 @@ func (k *kept) number64(path string) numberField {
 			return numberField{c.Offset(), kind == reflect.Float32}
 		}
 	}
-	panic(fmt.Sprintf("rewind: Place: %v has no field %q that is a float32 or float64 with a tag", k.typ, path))
+	panic(fmt.Sprintf("rewind: Place: %v has no field %q that is a replicated float32 or float64", k.typ, path))
 }
 
 // at returns the field of a value.
@@ -61,15 +64,15 @@ func (f *numberField) at(value unsafe.Pointer) float64 {
 	return *(*float64)(unsafe.Add(value, f.offset))
 }
 
-// Near calls fn for the entities that a client showed near to where something happened: all those whose way between the
-// two states that the client blended touches the box from low to high. Make the box larger than the path of the shot
-// by the size of an entity, and ask [Get] for the place of those that are called. Coordinates beyond the fields of
-// [Place] are ignored.
+// Near calls fn for the entities that a client showed near a place: all those whose path between the two states that
+// the client blended touches the box from low to high. Make the box larger than the path of the shot by the size of an
+// entity, and [Get] the positions of those for which fn is called. Coordinates beyond the fields of [Place] are
+// ignored.
 //
 // Entities that the peer owns (see [replication.Server.SetOwner]) are left out: players predict what they control and
 // see it in the present, and nobody shoots himself. So are entities that no longer exist. fn must not change the world.
 //
-// Panics if no component was kept with Place, if there is no fn, and if the view is of another history.
+// Panics if no component was kept with Place, if fn is nil, and if the view is of another history.
 func (h *History) Near(v View, low, high [3]float64, fn func(e ecs.Entity)) {
 	h.mustExist()
 	p := h.place

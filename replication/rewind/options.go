@@ -15,10 +15,14 @@ import (
 // A KeepOption configures a component that [Keep] keeps.
 type KeepOption func(h *History, k *kept)
 
-// Step is playout.Step: fields that keep their value until the time of the next state.
+// Step is playout.Step: the fields keep their value until the time of the next state.
+//
+// Panics if there is no path; [Keep] panics if the component lacks such a field.
 func Step(paths ...string) KeepOption { return mode("Step", blend.Step, paths) }
 
-// Linear is playout.Linear: integer fields that move from one value to the next.
+// Linear is playout.Linear: the integer fields move from one value to the next.
+//
+// Panics if there is no path; [Keep] panics if the component lacks such a field, or if it has no numbers to move.
 func Linear(paths ...string) KeepOption { return mode("Linear", blend.Linear, paths) }
 
 func mode(name string, m blend.Mode, paths []string) KeepOption {
@@ -32,7 +36,9 @@ func mode(name string, m blend.Mode, paths []string) KeepOption {
 	}
 }
 
-// Snap is playout.Snap: a step of more than so much per tick is a teleport.
+// Snap is playout.Snap: a change of more than distance per tick is a teleport.
+//
+// Panics if distance is not positive.
 func Snap(distance float64) KeepOption {
 	if !(distance > 0) {
 		panic(fmt.Sprintf("rewind: Snap(%v): use the distance above 0 that nothing moves in a tick", distance))
@@ -46,10 +52,10 @@ type cut struct {
 	blend.Cut
 }
 
-// Cut is playout.Cut: a change of the component, or of its fields with the given paths, is a discontinuity.
-// Paths are those of [replication.Field]. As there, T cuts components that have the same condition as T.
+// Cut is playout.Cut: a change of the component, or of its fields with the given paths, is a discontinuity. Paths are
+// those of [replication.Field]. As there, T cuts components that have the same condition as T.
 //
-// Panics if the component is not registered, or lacks a field.
+// Panics if T is not registered as a component in the schema, or lacks a field.
 func Cut[T any](h *History, fields ...string) {
 	h.mustExist()
 	typ := reflect.TypeFor[T]()

@@ -18,7 +18,7 @@ import (
 )
 
 // A View is what one client showed at one moment. It is valid until the next Replicate, and costs nothing to copy. The
-// zero View, which comes with an error, shows nothing.
+// zero View, which is returned with an error, shows nothing.
 type View struct {
 	history *History
 	acked   *ackstate.Tracker
@@ -30,10 +30,10 @@ type View struct {
 
 var (
 	// ErrNoStamp is the error of [History.View] if no input of the last ticks carries a play-out time. The client may
-	// have no play-out, or not have begun it.
+	// have no play-out, or its play-out may not have begun.
 	ErrNoStamp = errors.New("rewind: the input has no play-out time: " +
 		"the client needs a playout.Playout, and the schema an input, see replication.RegisterInput")
-	// ErrTooOld is the error if the client showed what is further back than [Limit] allows.
+	// ErrTooOld is the error if the client showed a time that is further back than [Limit] allows.
 	ErrTooOld = errors.New("rewind: the client showed a time that is too long ago")
 	// ErrImplausible is the error if the client can't have shown the time that it claims, or jumps between times as no
 	// play-out does.
@@ -41,11 +41,11 @@ var (
 )
 
 // View returns what a client showed when it gave its input for a tick. If the input for that tick is missing, the view
-// is that of the input that [replication.Input] returns instead, as many ticks later.
+// is that of the input that [replication.Input] returns instead, moved on by the ticks between.
 //
-// The errors are [ErrNoStamp], [ErrTooOld] and [ErrImplausible]; the last two come with the numbers. After an error,
-// judge by the present state, or not at all. An honest client gets ErrImplausible for half a second after its play-out
-// jumped, for instance because its process stood still.
+// The errors are [ErrNoStamp], [ErrTooOld] and [ErrImplausible]; the last two are wrapped with the numbers. After an
+// error, judge by the present state, or not at all. An honest client gets ErrImplausible for half a second after its
+// play-out has jumped, for instance because its process stood still.
 //
 // Panics if the peer is of another server.
 func (h *History) View(p *replication.Peer, inputTick uint32) (View, error) {
@@ -129,7 +129,7 @@ func (v View) Time() (tick uint32, fraction float32) {
 // Peer returns the peer whose view it is.
 func (v View) Peer() *replication.Peer { return v.peer }
 
-// Later returns what the same client shows a number of ticks later, if its time goes on at the usual speed: for a
+// Later returns what the same client shows a number of ticks later, if its time passes at the usual speed: for a
 // projectile, which moves on from tick to tick among what its shooter saw. It returns false if that is after the latest
 // tick: from there on, the projectile is among the present states.
 func (v View) Later(ticks int) (View, bool) {
