@@ -7,6 +7,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -24,11 +25,12 @@ func (s *Server) netID(e ecs.Entity) (NetID, bool) {
 	return NetID{Slot: uint32(slot), Generation: s.snap.Slots.Info[slot].Generation}, true
 }
 
-// Entity returns the entity of the server's world with the given network ID, if the latest Replicate found it. The
-// entity may be dead by now; after a reset of the world, Entity returns false.
+// Entity returns the entity of the server's world with the given network ID, if the latest Replicate found it and it
+// is still alive and replicated.
 func (s *Server) Entity(id NetID) (ecs.Entity, bool) {
 	s.mustExist()
-	return s.snap.EntityIn(id.Slot, id.Generation)
+	e := s.snap.EntityOf(wire.NetID(id))
+	return e, !e.IsZero()
 }
 
 // SetOwner makes a peer the owner of an entity, in place of the previous one, from the next Replicate on; nil means no

@@ -95,32 +95,20 @@ func (s *Snapshot) SlotOf(e ecs.Entity) (slot int, ok bool) {
 // A BasePair is a baseline and the second baseline that goes with it.
 type BasePair struct{ Base, Second delta.Tick }
 
-// EntityIn returns the entity in a slot, if it has the given generation.
-func (s *Snapshot) EntityIn(slot uint32, generation uint16) (ecs.Entity, bool) {
-	if !s.Mark.Intact() || int64(slot) >= int64(s.Slots.Len()) || s.Resources.In(int(slot)) {
-		return ecs.Entity{}, false
-	}
-	info := &s.Slots.Info[slot]
-	if s.Slots.HoldsSubEntities(int(slot>>6)) || !s.Slots.Alive.Has(int(slot)) || info.Generation != generation {
-		return ecs.Entity{}, false
-	}
-	return info.Entity, true
-}
-
 // NameEntities replaces entities by NetIDs in rows of a component.
 func (s *Snapshot) NameEntities(c *schema.Component, rows []uint32) { s.names.Name(c, rows) }
 
-// EntityOf returns the entity that a client names. The latest Replicate found it, but the game may
-// have removed it since.
+// EntityOf returns the entity with a NetID, if the latest capture found it and it is still alive and replicated; else
+// the zero entity.
 func (s *Snapshot) EntityOf(id wire.NetID) ecs.Entity {
-	e, ok := s.EntityIn(id.Slot, id.Generation)
-	if !ok {
+	if int64(id.Slot) >= int64(s.Slots.Len()) || s.Resources.In(int(id.Slot)) {
 		return ecs.Entity{}
 	}
-	if slot, ok := s.SlotOf(e); !ok || slot != int(id.Slot) {
+	info := &s.Slots.Info[id.Slot]
+	if slot, ok := s.SlotOf(info.Entity); !ok || slot != int(id.Slot) || info.Generation != id.Generation {
 		return ecs.Entity{}
 	}
-	return e
+	return info.Entity
 }
 
 // SettleWeights applies weights that were set before their entity had a slot.
