@@ -575,3 +575,65 @@ func TestWhatTheUserRemovedComesAnewWithinAnApply(t *testing.T) {
 	x.rounds(2)
 	x.requireEqual()
 }
+
+// TestWhatTheServerAddedAgainComesAnewWithinAnApply: the user removed a component, one under a condition and a resource.
+// The server takes one of them away and gives it again between two calls: that one is there again, the others are not.
+func TestWhatTheServerAddedAgainComesAnewWithinAnApply(t *testing.T) {
+	s := NewSchema()
+	Register[tPosition](s)
+	Register[tHealth](s)
+	Register[cAmmo](s, OwnerOnly())
+	RegisterResource[pMatch](s)
+	toggle := func(x *fixture, e ecs.Entity, id ecs.ID) {
+		if x.world.Has(e, id) {
+			x.world.Remove(e, id)
+		} else {
+			x.world.Add(e, id)
+		}
+	}
+	for name, twice := range map[string]func(x *fixture, e ecs.Entity, on bool){ // what is called twice
+		"a component":                   func(x *fixture, e ecs.Entity, _ bool) { toggle(x, e, ecs.ComponentID[tHealth](x.world)) },
+		"a component under a condition": func(x *fixture, e ecs.Entity, _ bool) { toggle(x, e, ecs.ComponentID[cAmmo](x.world)) },
+		"ownership": func(x *fixture, e ecs.Entity, on bool) {
+			if x.server.SetOwner(e, nil); on {
+				x.server.SetOwner(e, x.peer)
+			}
+		},
+		"a resource": func(x *fixture, _ ecs.Entity, on bool) {
+			if dropResource[pMatch](x.world); on {
+				setResource(x.world, pMatch{5})
+			}
+		},
+	} {
+		x := connectedWire(t, s)
+		setResource(x.world, pMatch{4})
+		e := x.spawn(ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world), ecs.ComponentID[cAmmo](x.world))
+		x.server.SetOwner(e, x.peer)
+		x.rounds(10)
+		x.requireEqual()
+		m, _ := x.mirrored(e)
+		health, ammo := ecs.ComponentID[tHealth](x.mirror), ecs.ComponentID[cAmmo](x.mirror)
+		x.mirror.Remove(m, health, ammo)
+		dropResource[pMatch](x.mirror)
+		has := func() (n int) {
+			for _, there := range []bool{
+				x.mirror.Has(m, health), x.mirror.Has(m, ammo), resourceOf[pMatch](x.mirror) != nil,
+			} {
+				if there {
+					n++
+				}
+			}
+			return n
+		}
+		x.rounds(10)
+		require.Zero(t, has(), name)
+		for n := range 6 {
+			if n%3 == 0 {
+				twice(x, e, n == 3)
+			}
+			x.deliver(x.replicate()...)
+		}
+		x.rounds(5)
+		require.Equal(t, 1, has(), name)
+	}
+}

@@ -190,8 +190,9 @@ func (p *Peer) disconnect(r Reason) {
 		return
 	}
 	r.Text = wire.Cut(r.Text, wire.MaxReasonText)
+	// Also if the send function panics: a peer that timed out would make every later Replicate panic.
+	defer p.end(session.Farewell{Code: uint8(r.Code), Text: r.Text, Remote: false})
 	p.conn.SendDisconnect(uint8(r.Code), r.Text)
-	p.end(session.Farewell{Code: uint8(r.Code), Text: r.Text, Remote: false})
 }
 
 // Err returns nil until the connection has ended, and then why: a [*DisconnectError].

@@ -46,3 +46,26 @@ func TestSendPanicsForgetNothing(t *testing.T) {
 		x.requireEqual()
 	}
 }
+
+// TestPeersWhoseSendPanicsTimeOut: a peer whose client is silent and whose send function panics from some moment on is
+// gone at its timeout, and keeps no later Replicate from serving the others.
+func TestPeersWhoseSendPanicsTimeOut(t *testing.T) {
+	const timeout = 60
+	x := connectedWire(t, testSchema(), WithTimeout(timeout))
+	x.rounds(5)
+	x.peer.out.Send = func([]byte) error { panic("gone") }
+	panics := 0
+	for range 5 * timeout {
+		func() {
+			defer func() {
+				if recover() != nil {
+					panics++
+				}
+			}()
+			x.server.Replicate()
+		}()
+	}
+	require.Less(t, panics, timeout)
+	require.EqualValues(t, 1, x.server.Stats().Timeouts)
+	require.Empty(t, x.server.peers)
+}

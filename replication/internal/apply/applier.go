@@ -66,7 +66,6 @@ func (a *Applier) Show(complete bool, ticks uint32) {
 	a.announce(some, foreign)
 	a.takeOver(some, foreign)
 	a.showDirty()
-	a.recv.Dirty = a.recv.Dirty[:0]
 	a.mendReferences()
 	a.notify()
 	a.View.tidyLayouts()
@@ -74,14 +73,19 @@ func (a *Applier) Show(complete bool, ticks uint32) {
 
 // showDirty makes the world show the newest states of all slots whose newest states it does not show.
 func (a *Applier) showDirty() {
-	defer a.pending.flush() // also if a function of the user panics: later, the values may be elsewhere
+	shown := 0
+	defer func() { // also if a function of the user panics
+		a.pending.flush() // later, the values may be elsewhere
+		a.recv.Dirty = append(a.recv.Dirty[:0], a.recv.Dirty[shown:]...)
+	}()
 	for _, slot := range a.recv.Dirty {
 		m := a.View.Replicas.add(slot, &a.recv.Replicas)
-		m.Dirty = false
 		if !a.update(slot, m) {
 			a.pending.flush()
 			a.applyReplica(slot, m)
 		}
+		m.Dirty = false
+		shown++
 	}
 }
 

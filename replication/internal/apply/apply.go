@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
@@ -53,22 +54,23 @@ func (a *Applier) applyReplica(slot uint32, m *replica) {
 		return
 	}
 	old := m.Held.At(m.Tick)
-	if anew && a.forgetRemoved(m) {
+	if a.forgetRemoved(m, anew) {
 		old = nil // so that all rows are written
 	}
+	had := m.Layout.Set
 	if m.Layout != state.Layout {
-		a.changeComponents(m, state)
+		a.changeComponents(slot, m, state)
 	}
-	a.writeRows(slot, m, state, old)
+	a.writeRows(slot, m, state, old, &had)
 }
 
 // update makes the world show the newest state of an entity that has the same components as before, as most have. It
 // returns false, and has done nothing, in any other case, which is left to applyReplica.
 func (a *Applier) update(slot uint32, m *replica) bool {
 	state := m.Held.Newest()
-	if !m.Shown || m.Removed || m.ended || m.Empty || state == nil || state.Tick != m.Newest ||
+	if !m.Shown || m.Removed || m.ended || m.partly || m.Empty || state == nil || state.Tick != m.Newest ||
 		state.Layout != m.Layout || state.Generation != m.generation || len(state.Layout.Shared) > 0 ||
-		m.Held.EndedAfter(m.Tick) || a.View.Resources.In(int(slot)) {
+		!m.Held.HadLayout(m.Layout, m.Tick) || a.View.Resources.In(int(slot)) {
 		return false
 	}
 	if a.Schema.Link >= 0 && state.Layout.Set.Has(a.Schema.Link) {
@@ -79,13 +81,14 @@ func (a *Applier) update(slot uint32, m *replica) bool {
 		!archeutil.Alive(a.View.World, m.Entity) {
 		return false
 	}
+	m.partly = true
 	for i := range state.Layout.Coded {
 		at := &state.Layout.Coded[i]
 		if row := state.Words[at.Offset:][:at.Words]; !sameRow(row, old.Words[at.Offset:][:at.Words]) {
 			a.writeRow(slot, m, at, row)
 		}
 	}
-	m.Tick = state.Tick
+	m.Tick, m.partly = state.Tick, false
 	return true
 }
 
@@ -115,8 +118,12 @@ func (a *Applier) writeRow(slot uint32, m *replica, at *receive.Place, row []uin
 }
 
 // writeRows writes the rows of a state into the entity's components. old is the state that the
-// components show, or nil if that is not known.
-func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldState) {
+// components show, or nil if that is not known; had are those that the entity had before it.
+func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldState, had *delta.Set) {
+	if m.partly {
+		old = nil
+	}
+	m.partly = true
 	for k := range state.Layout.Set.All() {
 		if k == a.Schema.Link {
 			continue
@@ -130,7 +137,7 @@ func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldSta
 		}
 		p := a.View.World.Get(m.Entity, a.View.Components[k])
 		if p != nil {
-			if a.Hooks.watch(k) {
+			if had.Has(k) && a.Hooks.watch(k) { // the others are noted already
 				a.Hooks.noteChange(slot, m, k, p, row, old != nil)
 			}
 			a.View.write(comp, p, row)
@@ -140,7 +147,7 @@ func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldSta
 			a.refer(slot, m, k, p, row)
 		}
 	}
-	m.Tick, m.Layout = state.Tick, state.Layout
+	m.Tick, m.partly = state.Tick, false
 }
 
 // removeEntity removes what a slot shows: an entity, the components of a sub-entity, or resources.
@@ -168,16 +175,20 @@ func (a *Applier) forgetEntity(slot uint32, m *replica) {
 			a.stats.Despawns++
 		}
 	}
-	m.Shown, m.Removed, m.ended = false, false, false
+	m.Shown, m.Removed, m.ended, m.partly = false, false, false, false
 	m.Entity, m.Layout, m.Strings, m.values = ecs.Entity{}, nil, nil, nil
 }
 
-// forgetRemoved notes that an entity lacks the components that the user removed, so that they are added again. It
-// reports whether there are any.
-func (a *Applier) forgetRemoved(m *replica) bool {
+// forgetRemoved notes that an entity lacks the components that the user removed and the server has added anew since, so
+// that they are added again. It reports whether there are any. If the server spawned the entity anew, it has added all.
+func (a *Applier) forgetRemoved(m *replica, anew bool) bool {
 	has := m.Layout.Set
+	var kept delta.Set // what the server has not removed since
+	if !anew {
+		kept = m.Held.Kept(has, m.Tick)
+	}
 	for k := range has.All() {
-		if !a.View.World.Has(m.Entity, a.View.Components[k]) {
+		if k != a.Schema.Link && !kept.Has(k) && !a.View.World.Has(m.Entity, a.View.Components[k]) {
 			a.Referrers.drop(k, &m.Links)
 			a.View.dropStrings(m, k)
 			has.Toggle(k)
@@ -210,6 +221,10 @@ func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState)
 	if a.Schema.MessagesRefer {
 		a.names.Set(m.Entity, id)
 	}
+	a.Referrers.noteChurn(slot)
+	a.Hooks.noteSpawn(slot, m)
+	a.stats.Spawns++
+	m.partly = true
 	for k := range set.All() {
 		comp := &a.Schema.Components[k]
 		p, row := a.View.World.Get(m.Entity, a.View.Components[k]), state.Row(k, comp.Words)
@@ -221,14 +236,12 @@ func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState)
 			a.refer(slot, m, k, p, row)
 		}
 	}
-	a.Referrers.noteChurn(slot)
-	a.Hooks.noteSpawn(slot, m)
-	a.stats.Spawns++
+	m.partly = false
 }
 
 // changeComponents adds the components that came and removes those that went. It leaves alone what
-// the user added or removed.
-func (a *Applier) changeComponents(m *replica, state *receive.HeldState) {
+// the user added or removed. Hooks are called for those that came.
+func (a *Applier) changeComponents(slot uint32, m *replica, state *receive.HeldState) {
 	x := &a.scratch
 	x.add, x.remove = x.add[:0], x.remove[:0]
 	relation := -1
@@ -240,6 +253,8 @@ func (a *Applier) changeComponents(m *replica, state *receive.HeldState) {
 		if was {
 			a.Referrers.drop(k, &m.Links)
 			a.View.dropStrings(m, k)
+		} else if a.Hooks.watch(k) {
+			a.Hooks.noteAdd(slot, m, k)
 		}
 		switch has := a.View.World.Has(m.Entity, id); {
 		case is && !has:
@@ -261,6 +276,7 @@ func (a *Applier) changeComponents(m *replica, state *receive.HeldState) {
 	if len(x.add)+len(x.remove) > 0 {
 		a.View.World.Exchange(m.Entity, x.add, x.remove)
 	}
+	m.Layout = state.Layout
 }
 
 // sameRow reports whether two rows of a component are equal.
@@ -305,8 +321,13 @@ func (a *Applier) applyResources(m *replica) {
 		return // as in applyReplica
 	}
 	var old *receive.HeldState
-	if m.Shown {
+	if m.Shown && !m.partly {
 		old = m.Held.At(m.Tick)
+	}
+	m.partly = true
+	var kept delta.Set // of what was shown, what the server has not removed since
+	if m.Shown {
+		kept = m.Held.Kept(m.Layout.Set, m.Tick)
 	}
 	set := &a.View.Resources.Set
 	for k := range set.All() {
@@ -320,17 +341,17 @@ func (a *Applier) applyResources(m *replica) {
 		}
 		comp := &a.Schema.Components[k]
 		row := state.Row(k, comp.Words)
-		if was && old != nil && old.Layout.Set.Has(k) && sameRow(old.Row(k, comp.Words), row) {
+		if kept.Has(k) && old != nil && old.Layout.Set.Has(k) && sameRow(old.Row(k, comp.Words), row) {
 			continue
 		}
 		p := a.View.Resources.Find(k)
-		if p == nil && !was { // otherwise the user removed it; do not add it again
+		if p == nil && !kept.Has(k) { // otherwise the user removed it; do not add it again
 			a.View.World.Resources().Add(a.View.Resources.IDs[k], reflect.New(comp.Typ).Interface())
 			p = a.View.Resources.Find(k)
 		}
 		if p != nil {
 			if a.Hooks.watch(k) {
-				a.Hooks.noteChange(archeutil.ResourceSlot, m, k, p, row, old != nil)
+				a.Hooks.noteChange(archeutil.ResourceSlot, m, k, p, row, old != nil && kept.Has(k))
 			}
 			a.View.write(comp, p, row)
 		}
@@ -338,7 +359,7 @@ func (a *Applier) applyResources(m *replica) {
 			a.refer(archeutil.ResourceSlot, m, k, p, row)
 		}
 	}
-	m.Shown, m.generation, m.Tick, m.Layout = true, state.Generation, state.Tick, state.Layout
+	m.Shown, m.generation, m.Tick, m.Layout, m.partly = true, state.Generation, state.Tick, state.Layout, false
 }
 
 // refer sets the references of a component to those of the row. p is the address of the component,

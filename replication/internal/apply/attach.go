@@ -32,21 +32,25 @@ func (a *Applier) applySubEntity(slot uint32, m *replica, state *receive.HeldSta
 	}
 	if m.Entity != e {
 		m.Entity, m.Layout, m.Tick = e, a.recv.Bare, state.Tick
-		a.changeComponents(m, state)
-		a.writeRows(slot, m, state, nil)
+		a.changeComponents(slot, m, state)
+		a.writeRows(slot, m, state, nil, &a.recv.Bare.Set)
 		return
 	}
 	old := m.Held.At(m.Tick)
-	if m.Layout != state.Layout {
-		a.changeComponents(m, state)
+	if a.forgetRemoved(m, false) {
+		old = nil
 	}
-	a.writeRows(slot, m, state, old)
+	had := m.Layout.Set
+	if m.Layout != state.Layout {
+		a.changeComponents(slot, m, state)
+	}
+	a.writeRows(slot, m, state, old, &had)
 }
 
 // detach removes the components of a sub-entity from its entity.
 func (a *Applier) detach(m *replica) {
 	if !m.Entity.IsZero() && archeutil.Alive(a.View.World, m.Entity) {
-		a.changeComponents(m, &receive.HeldState{Layout: a.recv.Bare})
+		a.changeComponents(0, m, &receive.HeldState{Layout: a.recv.Bare})
 	}
 	a.forgetSubEntity(m)
 }
@@ -54,7 +58,7 @@ func (a *Applier) detach(m *replica) {
 // forgetSubEntity notes that the slot shows no sub-entity.
 func (a *Applier) forgetSubEntity(m *replica) {
 	a.Referrers.drop(allComponents, &m.Links)
-	m.SubEntity, m.Entity, m.Layout = false, ecs.Entity{}, nil
+	m.SubEntity, m.partly, m.Entity, m.Layout = false, false, ecs.Entity{}, nil
 }
 
 // settleSubEntities updates the sub-entities whose entity came or went.

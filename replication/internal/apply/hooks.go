@@ -243,7 +243,7 @@ func (h *hooks) callAll() {
 // callSpawned calls the hooks for an entity that has come.
 func (h *hooks) callSpawned(m *replica, e ecs.Entity) {
 	for _, fn := range h.Spawned {
-		if !h.view.present(m) {
+		if !h.view.present(m) || m.Entity != e { // removed by a hook, or before, as a function of the user's panicked
 			return
 		}
 		fn(e)

@@ -193,6 +193,32 @@ func (h *HeldStates) EndedAfter(t delta.Tick) bool {
 	return false
 }
 
+// HadLayout reports whether all states of later ticks than t have a layout: nothing came or went in between.
+func (h *HeldStates) HadLayout(layout *Layout, t delta.Tick) bool {
+	for i := int(h.N) - 1; i >= 0 && h.nth(i).Tick.After(t); i-- {
+		s := h.nth(i)
+		if _, ended := s.Ended(); ended || s.Layout != layout {
+			return false
+		}
+	}
+	return true
+}
+
+// Kept returns those of some components that every state of a later tick than t has: none if the slot was empty in
+// between.
+func (h *HeldStates) Kept(components delta.Set, t delta.Tick) delta.Set {
+	for i := int(h.N) - 1; i >= 0 && h.nth(i).Tick.After(t); i-- {
+		s := h.nth(i)
+		if _, ended := s.Ended(); ended {
+			return delta.Set{}
+		}
+		for w := range components {
+			components[w] &= s.Layout.Set[w]
+		}
+	}
+	return components
+}
+
 // put returns the place for the state of tick t, which has that tick set already; now is the newest
 // tick. It returns nil if the state is no longer needed. words is how many words the state has.
 //
