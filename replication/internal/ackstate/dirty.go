@@ -137,28 +137,34 @@ func (p *Tracker) Splits() bool {
 }
 
 // CanRelay reports whether shared packets may carry what changed in this send interval: everything, or some of it if
-// the peer splits.
-func (p *Tracker) CanRelay(splits bool) bool {
-	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked {
-		return false
+// the peer splits. It also reports whether the peer holds everything at the likely baselines, and everything that such
+// packets refer to.
+func (p *Tracker) CanRelay(splits bool) (relays, holdsAll bool) {
+	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked || !p.holdsPair(p.Likely) {
+		return false, false
 	}
-	return p.holdsPair(p.Likely) && p.Shares(p.Likely) && (splits || p.HoldsAll() && !p.anyOlder())
+	gaps, ok := p.Shares(p.Likely)
+	holdsAll = ok && len(gaps) == 0 && p.Acks.lacksNothing(p.Likely.Base) && p.Acks.HoldsAll(p.Likely.Second)
+	return ok && (splits || holdsAll && !p.anyOlder()), holdsAll
 }
 
-// Shares reports whether the peer may be sent shared packets with a pair of baselines where it holds these, and finds
-// the gaps in what the slots of such packets refer to.
-func (p *Tracker) Shares(of snapshot.BasePair) bool {
-	return p.Snap.Predicts(of) && p.refersTo(of.Base)
+// Shares reports whether the peer may be sent shared packets with a pair of baselines where it holds these, and returns
+// the gaps in what the slots of such packets refer to, which are valid until the next call.
+func (p *Tracker) Shares(of snapshot.BasePair) (gaps Gaps, ok bool) {
+	if !p.Snap.Predicts(of) || !p.sentExactly(of.Base) {
+		return nil, false
+	}
+	return p.Log.findGaps(of.Base, p.Followed)
 }
 
 // fewNew is how many slots of a block LackIn looks at one by one.
 const fewNew = 8
 
 // LackIn returns how many slots of a range have changed in the send interval, and of how many of these the peer lacks
-// the baselines, given that Shares was called last for these. It lacks all if it lacks some of what slots there refer
-// to. Slots whose component set has changed since are in no shared packets. They are left out, unless a block has more
-// than fewNew lacking slots: then they count, to save time.
-func (p *Tracker) LackIn(in wire.SlotRange, of snapshot.BasePair) (lacking, all int) {
+// the baselines. It lacks all if the range has one of the gaps that Shares returned for these. Slots whose component
+// set has changed since are in no shared packets. They are left out, unless a block has more than fewNew lacking slots:
+// then they count, to save time.
+func (p *Tracker) LackIn(in wire.SlotRange, of snapshot.BasePair, gaps Gaps) (lacking, all int) {
 	s := &p.Snap.Slots
 	for b := range p.Period.Blocks.Between(in.From>>6, in.To>>6) {
 		wanted := p.Period.Changed[b] & s.Alive[b] &^ s.Churned[b]
@@ -174,7 +180,7 @@ func (p *Tracker) LackIn(in wire.SlotRange, of snapshot.BasePair) (lacking, all 
 			}
 		}
 	}
-	if !p.Log.refersIn(in) {
+	if gaps.touch(in) {
 		lacking = max(all, 1)
 	}
 	return lacking, all
@@ -191,13 +197,6 @@ func (p *Tracker) anyOlder() bool {
 		}
 	}
 	return false
-}
-
-// HoldsAll reports whether the peer holds everything at the likely baselines and everything that shared packets refer
-// to.
-func (p *Tracker) HoldsAll() bool {
-	t := &p.Acks
-	return len(p.Log.gaps) == 0 && t.lacksNothing(p.Likely.Base) && t.HoldsAll(p.Likely.Second)
 }
 
 // AnyDirty reports whether anything is dirty.

@@ -58,9 +58,22 @@ func (l *SentLog) hasStates(p *SentPacket) bool {
 	return false
 }
 
-// findGaps finds the ranges of slots of the packets of a tick that did not arrive, and reports whether slots can refer
-// to others. before is the argument of packetsOf.
-func (l *SentLog) findGaps(at delta.Tick, before uint32) bool {
+// Gaps are ranges of slots of packets of a base tick that did not arrive. Slots there can't refer to it.
+type Gaps []wire.SlotRange
+
+// touch reports whether there is a gap in a range of slots.
+func (g Gaps) touch(r wire.SlotRange) bool {
+	for _, gap := range g {
+		if gap.From < r.To && r.From < gap.To {
+			return true
+		}
+	}
+	return false
+}
+
+// findGaps finds the gaps in a tick, and reports whether slots can refer to it elsewhere. They are valid until the next
+// call. before is the argument of packetsOf.
+func (l *SentLog) findGaps(at delta.Tick, before uint32) (gaps Gaps, ok bool) {
 	first, end, known := l.packetsOf(at, before)
 	others := false // packets with states
 	l.gaps = l.gaps[:0]
@@ -77,17 +90,7 @@ func (l *SentLog) findGaps(at delta.Tick, before uint32) bool {
 		}
 		l.gaps = append(l.gaps, wire.SlotRange{From: from, To: to})
 	}
-	return known && (others || len(l.gaps) == 0)
-}
-
-// refersIn reports whether a range of slots has none of the gaps that were found.
-func (l *SentLog) refersIn(r wire.SlotRange) bool {
-	for _, gap := range l.gaps {
-		if gap.From < r.To && r.From < gap.To {
-			return false
-		}
-	}
-	return true
+	return l.gaps, known && (others || len(l.gaps) == 0)
 }
 
 // appendStates appends the slots of which packets had states, in their order.

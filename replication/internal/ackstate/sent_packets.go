@@ -51,7 +51,7 @@ type SentLog struct {
 	kept    uint32                // how many of the records before that one the ring still has
 	steady  uint32                // sequence from which on each packet is an interval after the one before it
 
-	gaps []wire.SlotRange // of the packets of a base tick that did not arrive, see findGaps
+	gaps Gaps // memory of findGaps
 
 	marks  [markedTicks / markTicks]sentMark // by tick / markTicks modulo their number
 	marked uint32                            // bits of the valid ones

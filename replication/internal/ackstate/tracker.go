@@ -349,12 +349,6 @@ func (p *Tracker) Reference(ref []wire.SlotBlock, at delta.Tick) []wire.SlotBloc
 	}
 }
 
-// refersTo reports whether slots of shared packets can refer to what changed in the send interval up to a tick, if
-// that is their base tick, and finds the gaps where they can't.
-func (p *Tracker) refersTo(at delta.Tick) bool {
-	return p.sentExactly(at) && p.Log.findGaps(at, p.Followed)
-}
-
 // sentExactly reports whether the packets of a recent tick had exactly what changed in the send interval up to it,
 // which is still known.
 func (p *Tracker) sentExactly(at delta.Tick) bool {

@@ -66,7 +66,8 @@ func (s *Sources) chooseHeld(sets *PacketSets, parts *partition, p *ackstate.Tra
 		if left == 0 {
 			return
 		}
-		if !p.Shares(of) {
+		gaps, ok := p.Shares(of)
+		if !ok {
 			continue
 		}
 		for part := range s.parts {
@@ -74,7 +75,7 @@ func (s *Sources) chooseHeld(sets *PacketSets, parts *partition, p *ackstate.Tra
 			if from.set != NoSet {
 				continue
 			}
-			if lacking, all := p.LackIn(parts.slots(part), of); lacking*fewLacking <= all {
+			if lacking, all := p.LackIn(parts.slots(part), of, gaps); lacking*fewLacking <= all {
 				if *from = (source{sets.add(of, p.Period, parts), lacking > 0}); from.set != NoSet {
 					left--
 				}

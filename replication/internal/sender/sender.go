@@ -25,12 +25,13 @@ type Sender struct {
 	HasMessages bool // there are new messages for the peer
 
 	// Of the present tick.
-	planned plan
-	Relays  bool // the packets of a complete packet set may be all that the peer needs
-	Rests   bool // the peer needs nothing
-	inOrder bool // everything dirty is sent, in slot order
-	splits  bool // what changed in this tick is sent before all else, see ackstate.Tracker.Splits
-	Sending bool // states are being sent; or a send function panicked while they were
+	planned  plan
+	Relays   bool // the packets of a complete packet set may be all that the peer needs
+	holdsAll bool // it holds everything at the likely baselines: see ackstate.Tracker.CanRelay
+	Rests    bool // the peer needs nothing
+	inOrder  bool // everything dirty is sent, in slot order
+	splits   bool // what changed in this tick is sent before all else, see ackstate.Tracker.Splits
+	Sending  bool // states are being sent; or a send function panicked while they were
 
 	counted  uint64 // entities sent in the ticks that account has covered
 	states   stateSender

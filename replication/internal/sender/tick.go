@@ -41,9 +41,11 @@ func (p *Sender) prepare(c *chooser) {
 	if p.Sending {
 		p.markLacking()
 	}
-	p.splits = p.inOrder && p.acked.Splits()
-	if p.inOrder && p.acked.CanRelay(p.splits) {
-		p.planned, p.Relays = sendAll, true
+	if p.splits = p.inOrder && p.acked.Splits(); p.inOrder {
+		p.Relays, p.holdsAll = p.acked.CanRelay(p.splits)
+	}
+	if p.Relays {
+		p.planned = sendAll
 	} else {
 		p.acked.FindPairs()
 		if p.sight.View.InView == nil { // else Look has marked what changed

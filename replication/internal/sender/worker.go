@@ -53,8 +53,7 @@ func (c *worker) makePacketSets(peers []*Sender) {
 	for _, p := range peers {
 		p.states.packetSet = encode.NoSet
 		if shares && p.Relays && p.acked.Period.Changes > 0 {
-			// CanRelay has found out whether peers that don't split hold all.
-			p.states.packetSet = p.states.sources.Choose(&c.Sets, p.acked, !p.splits || p.acked.HoldsAll())
+			p.states.packetSet = p.states.sources.Choose(&c.Sets, p.acked, p.holdsAll)
 		}
 	}
 	for _, p := range peers {
