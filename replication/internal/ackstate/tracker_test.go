@@ -12,6 +12,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -175,4 +176,32 @@ func TestCompactKeepsTheNewestBaseline(t *testing.T) {
 			return 0
 		})
 	}
+}
+
+// TestWhatIsLackingOfSharedPackets: slots that lack a baseline, but for those whose component set has changed since,
+// which are in no shared packets. A change between the baselines does not count.
+func TestWhatIsLackingOfSharedPackets(t *testing.T) {
+	p := newTrackedPeer()
+	var held, lost, changed uint64
+	p.tick(func(delta.Tick) { held, lost, changed = p.spawn(), p.spawn(), p.spawn() }, func() uint64 { return held | lost | changed })
+	for p.Snap.Tick < 10 {
+		p.acknowledge(p.tick(p.touch(held|lost|changed), sends(held)))
+	}
+	p.tick(p.touch(held|lost|changed), func() uint64 {
+		p.ChooseLikely()
+		of, all := p.Likely, wire.SlotRange{From: 0, To: 64}
+		require.True(t, of.Base.After(of.Second))
+		p.slots.Info[bits.TrailingZeros64(lost)].SetChanged = of.Base
+		p.slots.Info[bits.TrailingZeros64(changed)].SetChanged = of.Base + 1
+		p.slots.List()
+		p.slots.Periods.Find(1, p.slots)
+		p.Period = p.slots.Periods.Get(1)
+		lacking, wanted := p.LackIn(all, of, nil)
+		require.Equal(t, [2]int{1, 3}, [2]int{lacking, wanted})
+		lacking, wanted = p.LackIn(all, of, Gaps{{From: 0, To: 64}})
+		require.Equal(t, [2]int{3, 3}, [2]int{lacking, wanted}, "in a gap")
+		lacking, wanted = p.LackIn(wire.SlotRange{From: 64, To: 128}, of, nil)
+		require.Equal(t, [2]int{0, 0}, [2]int{lacking, wanted})
+		return 0
+	})
 }
