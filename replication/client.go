@@ -176,7 +176,7 @@ func (c *Client) receive(packet []byte) error {
 		return wire.ErrStale
 	case receive.StateTaken(err):
 		c.clock.Arrive(h.Tick)
-		c.interval.Arrive(h.Tick, c.clock.Rate, h.Settled, c.recv.LastEmpty())
+		c.interval.Arrive(h.Tick, c.clock.Rate, h.Settled)
 		c.followClock()
 		c.session.StateCame(h.Complete)
 	}

@@ -61,7 +61,8 @@ func (c *Client) TickRate() int {
 
 // SendInterval returns the number of server ticks from one state packet to the next, 1 to 60: at first the value of
 // [Peer.SetSendInterval] when the session began, later the interval at which packets arrive. A change is noticed within
-// 33 packets. It is 0 before the server has accepted the client.
+// 33 packets; one to a second or more is not, since a world at rest is sent a packet each second. It is 0 before the
+// server has accepted the client.
 func (c *Client) SendInterval() int {
 	c.mustExist()
 	return int(c.interval.Ticks)
@@ -113,8 +114,9 @@ func (c *Client) Jitter() float64 {
 //
 //	newest := client.InputTick()
 //	for tick := newest - 7; tick != newest+1; tick++ { // after a pause, older ones would be too late
-//		if replication.SetInput(client, tick, input) == nil { // else ErrInputSet: it has one
-//			input.Fire = false // what happens once goes into one input
+//		input.Fire = clicked && tick == newest // what happens once goes into one input
+//		if replication.SetInput(client, tick, input) == nil && input.Fire { // else ErrInputSet: it has one
+//			clicked = false
 //		}
 //	}
 //

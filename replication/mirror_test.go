@@ -627,6 +627,11 @@ func TestWhatTheServerAddedAgainComesAnewWithinAnApply(t *testing.T) {
 		}
 		x.rounds(10)
 		require.Zero(t, has(), name)
+		added, changed := 0, 0
+		OnAdd(x.client, func(ecs.Entity, *tHealth) { added++ })
+		OnAdd(x.client, func(ecs.Entity, *cAmmo) { added++ })
+		OnAdd(x.client, func(ecs.Entity, *pMatch) { added++ })
+		OnChange(x.client, func(_ ecs.Entity, _, _ *pMatch) { changed++ })
 		for n := range 6 {
 			if n%3 == 0 {
 				twice(x, e, n == 3)
@@ -635,5 +640,6 @@ func TestWhatTheServerAddedAgainComesAnewWithinAnApply(t *testing.T) {
 		}
 		x.rounds(5)
 		require.Equal(t, 1, has(), name)
+		require.Equal(t, [2]int{1, 0}, [2]int{added, changed}, name)
 	}
 }

@@ -320,15 +320,8 @@ func (a *Applier) applyResources(m *replica) {
 	if state == nil {
 		return // as in applyReplica
 	}
-	var old *receive.HeldState
-	if m.Shown && !m.partly {
-		old = m.Held.At(m.Tick)
-	}
+	old, kept := shownResources(m)
 	m.partly = true
-	var kept delta.Set // of what was shown, what the server has not removed since
-	if m.Shown {
-		kept = m.Held.Kept(m.Layout.Set, m.Tick)
-	}
 	set := &a.View.Resources.Set
 	for k := range set.All() {
 		was, is := m.Shown && m.Layout.Set.Has(k), state.Layout.Set.Has(k)
@@ -345,13 +338,14 @@ func (a *Applier) applyResources(m *replica) {
 			continue
 		}
 		p := a.View.Resources.Find(k)
-		if p == nil && !kept.Has(k) { // otherwise the user removed it; do not add it again
+		comes := p == nil && !kept.Has(k) // otherwise the user removed it; do not add it again
+		if comes {
 			a.View.World.Resources().Add(a.View.Resources.IDs[k], reflect.New(comp.Typ).Interface())
 			p = a.View.Resources.Find(k)
 		}
 		if p != nil {
 			if a.Hooks.watch(k) {
-				a.Hooks.noteChange(archeutil.ResourceSlot, m, k, p, row, old != nil && kept.Has(k))
+				a.noteResource(m, k, p, row, comes && was, old != nil && kept.Has(k))
 			}
 			a.View.write(comp, p, row)
 		}
@@ -360,6 +354,27 @@ func (a *Applier) applyResources(m *replica) {
 		}
 	}
 	m.Shown, m.generation, m.Tick, m.Layout, m.partly = true, state.Generation, state.Tick, state.Layout, false
+}
+
+// shownResources returns the state that the world's resources show, or nil if that is not known, and those of them that
+// the server has not removed since.
+func shownResources(m *replica) (old *receive.HeldState, kept delta.Set) {
+	if !m.Shown {
+		return nil, delta.Set{}
+	}
+	if !m.partly {
+		old = m.Held.At(m.Tick)
+	}
+	return old, m.Held.Kept(m.Layout.Set, m.Tick)
+}
+
+// noteResource is hooks.noteChange for a resource. anew reports that the server removed it and added it again.
+func (a *Applier) noteResource(m *replica, k int, p unsafe.Pointer, row []uint32, anew, differs bool) {
+	if anew {
+		a.Hooks.noteAdd(archeutil.ResourceSlot, m, k)
+		return
+	}
+	a.Hooks.noteChange(archeutil.ResourceSlot, m, k, p, row, differs)
 }
 
 // refer sets the references of a component to those of the row. p is the address of the component,

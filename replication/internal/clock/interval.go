@@ -19,21 +19,16 @@ type Interval struct {
 	others int    // packets since a settled one
 }
 
-const (
-	// longGaps is the number of longer gaps in succession after which the smallest of them counts.
-	longGaps = 32
-	// mostTicks is the longest interval, wire.MaxInterval.
-	mostTicks = 60
-)
+// longGaps is the number of longer gaps in succession after which the smallest of them counts.
+const longGaps = 32
 
 // Begin starts a session whose welcome has an interval.
 func (i *Interval) Begin(ticks uint32) {
 	*i = Interval{Ticks: ticks, proven: true, least: math.MaxUint32}
 }
 
-// Arrive notes that a state packet of the given tick arrived, of a server with so many ticks per second. empty reports
-// that it has nothing in it: in a world at rest, one is sent each second.
-func (i *Interval) Arrive(tick, rate uint32, settled, empty bool) {
+// Arrive notes that a state packet of the given tick arrived, of a server with so many ticks per second.
+func (i *Interval) Arrive(tick, rate uint32, settled bool) {
 	gap := tick - i.newest
 	late := i.any && int32(gap) < 0
 	if i.others++; settled && !late {
@@ -53,7 +48,7 @@ func (i *Interval) Arrive(tick, rate uint32, settled, empty bool) {
 		i.short = gap
 	case gap < i.Ticks:
 		i.set(max(gap, i.short))
-	case gap >= rate && (empty || gap > mostTicks): // the world rested
+	case gap >= rate: // the world rested
 	case gap == i.Ticks:
 		i.proven, i.least, i.gaps = true, math.MaxUint32, 0
 	case settled && i.proven: // the server had nothing to send

@@ -3,7 +3,6 @@ package clock
 import (
 	"testing"
 
-	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/stretchr/testify/require"
 )
 
@@ -16,7 +15,7 @@ type intervalPlay struct {
 func newIntervalPlay(ticks uint32) *intervalPlay {
 	p := &intervalPlay{tick: 1<<32 - 90}
 	p.interval.Begin(ticks)
-	p.interval.Arrive(p.tick, playRate, true, false)
+	p.interval.Arrive(p.tick, playRate, true)
 	return p
 }
 
@@ -26,7 +25,7 @@ const playRate = 60
 func (p *intervalPlay) send(n int, ticks uint32, settled bool) {
 	for range n {
 		p.tick += ticks
-		p.interval.Arrive(p.tick, playRate, settled, ticks >= playRate)
+		p.interval.Arrive(p.tick, playRate, settled)
 	}
 }
 
@@ -78,26 +77,7 @@ func TestTheIntervalBecomesLongerWithSeveralPacketsPerTick(t *testing.T) {
 	send(100, true)
 	require.EqualValues(t, 1, p.interval.Ticks)
 	send(64/8, false)
-	p.interval.Arrive(p.tick-30, playRate, true, false) // late, from before
+	p.interval.Arrive(p.tick-30, playRate, true) // late, from before
 	send(longGaps, true)
 	require.EqualValues(t, 3, p.interval.Ticks)
-}
-
-// TestIntervalsOfASecondOrMoreAreNoticed: a world at rest is sent a packet each second, too, but an empty one.
-func TestIntervalsOfASecondOrMoreAreNoticed(t *testing.T) {
-	require.EqualValues(t, wire.MaxInterval, mostTicks)
-	for _, empty := range []bool{false, true} {
-		for _, gap := range []uint32{playRate / 2, playRate, mostTicks} {
-			p := newIntervalPlay(1)
-			for range longGaps + 1 {
-				p.tick += gap
-				p.interval.Arrive(p.tick, playRate/2, false, empty)
-			}
-			want := gap
-			if empty {
-				want = 1
-			}
-			require.Equal(t, want, p.interval.Ticks, "empty: %v", empty)
-		}
-	}
 }

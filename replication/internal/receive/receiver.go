@@ -127,9 +127,6 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 	return h, err
 }
 
-// LastEmpty reports whether nothing is in the state packet that was received last.
-func (rc *Receiver) LastEmpty() bool { return len(rc.staged.entries)+len(rc.staged.parts) == 0 }
-
 // commit makes the staged entries of a packet held states. base is the packet's base tick.
 func (rc *Receiver) commit(h *wire.StateHeader, base delta.Tick) error {
 	s, now := &rc.staged, delta.Tick(h.Tick)
