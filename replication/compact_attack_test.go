@@ -54,6 +54,7 @@ func TestFalseAcksHurtOnlyTheirSender(t *testing.T) {
 // TestForgottenModelsOfManyPackets: a client drops its models against the rules, in a world of many
 // packets per tick. The server starts new models once it knows that the old ones are unusable.
 func TestForgottenModelsOfManyPackets(t *testing.T) {
+	oneGoroutine(t)
 	x, entities, move := crowd(t, 300, withCoding(Compact), WithMTU(120))
 	x.rounds(10)
 	x.client.recv.Compact.Held = compact.ModelStore{}

@@ -96,6 +96,7 @@ func TestBothCodingsShowTheSame(t *testing.T) {
 // models that the client still has.
 func TestReferencedModelsExist(t *testing.T) {
 	t.Parallel()
+	oneGoroutine(t)
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed), withCoding(Compact), WithMTU(150))

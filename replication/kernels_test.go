@@ -180,6 +180,7 @@ func memoryOf(v reflect.Value) []byte {
 // TestKernelsMatchTheReference: the same rows, counts, written values and errors.
 func TestKernelsMatchTheReference(t *testing.T) {
 	t.Parallel()
+	oneGoroutine(t)
 	const n = 2*schema.ReadBlock + 88
 	rng := newColumnRand(t)
 	w := ecs.NewWorld()

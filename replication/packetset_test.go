@@ -105,7 +105,7 @@ func TestPeersWithSeveralIntervalsShare(t *testing.T) {
 func TestSharedPacketsMixWithOtherPackets(t *testing.T) {
 	t.Parallel()
 	seed, shared := seedOf(t), uint64(0)
-	for i := range uint64(roundsOf(6, 6, 3)) {
+	for i := range uint64(roundsOf(6, 6, 2)) {
 		c := randomChaosConfig(seed + i)
 		c.window, c.n, c.ticks = 64, 130, 250
 		c.sharedPackets = true

@@ -41,6 +41,7 @@ type voyage struct {
 // unless the server misses an input.
 func TestPredictionOfOnesOwnEntity(t *testing.T) {
 	t.Parallel()
+	replicationtest.OneGoroutine(t)
 	seed := replicationtest.Seed(t)
 	for _, interval := range []int{1, 3} {
 		v := newVoyage(t, seed, interval)

@@ -178,6 +178,7 @@ func hostileUpdates(t testing.TB, n int, coding Coding, jitter bool) (x *fixture
 // TestWorkOfAPacketIsBounded: a packet of 1200 bytes may have rows of 32,768 fields, and one more
 // for each bit.
 func TestWorkOfAPacketIsBounded(t *testing.T) {
+	oneGoroutine(t)
 	for coding, around := range map[Coding][2]int{Packed: {524, 540}, Compact: {512, 520}} {
 		for i, n := range around {
 			x, packet := hostileUpdates(t, n, coding, false)

@@ -223,7 +223,7 @@ func TestWorkersShareTheSame(t *testing.T) {
 	t.Parallel()
 	seed := seedOf(t)
 	play := func(workers int) (sums []uint32, shared uint64) {
-		r := newSharedRig(t, scaleGame(4000), 0, 0, seed, WithWorkers(workers))
+		r := newSharedRig(t, scaleGame(roundsOf(4000, 4000, 2000)), 0, 0, seed, WithWorkers(workers))
 		for i := range 14 {
 			f := connectFake(t, r.server, uint64(i)+1, 4+i%7, float64(i%3)*0.04)
 			f.peer.SetSendInterval(1 + i%5/4)

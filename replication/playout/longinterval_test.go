@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/playout"
 )
 
@@ -14,6 +15,7 @@ import (
 // motion is stretched over it.
 func TestLongIntervalsAreFollowed(t *testing.T) {
 	t.Parallel()
+	replicationtest.OneGoroutine(t)
 	for _, c := range []struct {
 		rate     float64
 		from, to int

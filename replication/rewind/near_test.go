@@ -20,6 +20,7 @@ type nearGame struct {
 // TestNearFindsWhatGetShows: everything that Get shows in a box, and nothing that it does not show.
 func TestNearFindsWhatGetShows(t *testing.T) {
 	t.Parallel()
+	replicationtest.OneGoroutine(t)
 	seed := replicationtest.Seed(t)
 	for i, loss := range []float64{0, 0.1, 0.3} {
 		g := &nearGame{game: newGame(t, seed+uint64(i), 30, loss)}
