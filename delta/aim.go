@@ -69,7 +69,7 @@ type part struct {
 // expect prepares a number of which the baselines show nothing but the code to expect. moving reports whether the
 // others of the row are extrapolated.
 func (c *Compact) expect(n *amount, code int64, moving, first bool) {
-	n.at, n.above, n.fine, n.aimed, n.trend = code, 0, 0, false, c.trend
+	n.at, n.above, n.fine, n.aimed = code, 0, 0, false
 	n.context = numberContext(moving, first, 0, 0, c.largest)
 }
 
@@ -177,16 +177,4 @@ func (n *amount) side(m numberModel, length uint) (d *decision, sign int64) {
 	}
 	large := min(length-sideLengths, trendLengths) - 1
 	return &m.decisions[numberTrend+n.trend*trendLengths+large], n.parts[0].distance >> 63
-}
-
-// trendAfter returns the trend after a number with residual v.
-func (n *amount) trendAfter(v int64) uint {
-	distance := n.parts[0].distance
-	switch {
-	case !n.aimed || v == 0 || distance == 0:
-		return n.trend
-	case v^distance < 0:
-		return trendBack
-	}
-	return trendOn
 }

@@ -161,7 +161,11 @@ func (c *Compact) decodeQuat(
 // showNumber notes the residual of a number, which predicts those after it in the entity.
 func (c *Compact) showNumber(n *amount, v int64) {
 	c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
-	c.trend = n.trendAfter(v)
+	if distance := n.parts[0].distance; n.aimed && v != 0 && distance != 0 {
+		if c.trend = trendOn; v^distance < 0 {
+			c.trend = trendBack
+		}
+	}
 }
 
 // aimField is aim for a Linear or Wrap field.

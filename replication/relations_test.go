@@ -340,3 +340,71 @@ func TestWorkersSendTheSameReferences(t *testing.T) {
 	require.NotEmpty(t, one)
 	require.True(t, bytes.Equal(one, play(4)))
 }
+
+// tOrbit is an unregistered relation.
+type tOrbit struct{ ecs.Relation }
+
+// TestLocalRelationSurvives: a relation added by the user keeps its target.
+func TestLocalRelationSurvives(t *testing.T) {
+	x, e, _ := crowd(t, 3)
+	orbit := ecs.ComponentID[tOrbit](x.mirror)
+	m, _ := x.mirrored(e[0])
+	sun, _ := x.mirrored(e[1])
+	x.mirror.Add(m, orbit)
+	x.mirror.Relations().Set(m, orbit, sun)
+	x.world.Add(e[0], ecs.ComponentID[tHealth](x.world))
+	x.rounds(2)
+	x.requireEqual()
+	require.Equal(t, sun, x.mirror.Relations().Get(m, orbit))
+	x.world.RemoveEntity(e[1]) // the target
+	x.rounds(2)
+	x.requireEqual()
+}
+
+// TestRelationsInArchetypes: the rows of entities with one component set lie in several tables if
+// their relation has several targets.
+func TestRelationsInArchetypes(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	position, orbit := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tOrbit](x.world)
+	var suns, planets []ecs.Entity
+	for range 4 {
+		suns = append(suns, x.world.NewEntity())
+	}
+	for i := range 40 {
+		p := x.spawn(position, orbit)
+		x.world.Relations().Set(p, orbit, suns[i%4])
+		(*tPosition)(x.world.Get(p, position)).X = float32(i)
+		planets = append(planets, p)
+	}
+	check := func() {
+		t.Helper()
+		x.rounds(3)
+		x.requireEqual()
+		for _, p := range planets {
+			require.InDelta(t, (*tPosition)(x.world.Get(p, position)).X, x.position(p).X, 0.01)
+		}
+	}
+	check()
+	ids := map[ecs.Entity]NetID{}
+	for _, p := range planets {
+		ids[p], _ = x.server.NetID(p)
+	}
+	spawns := x.client.Stats().Spawns
+	for i, p := range planets { // planets change their suns
+		x.world.Relations().Set(p, orbit, suns[(i/3)%4])
+		(*tPosition)(x.world.Get(p, position)).Y = float32(i)
+	}
+	check()
+	x.world.RemoveEntity(suns[0]) // Arche moves its planets to the zero target
+	check()
+	for range 3 { // and reuses the table for another target
+		suns = append(suns, x.world.NewEntity())
+		x.world.Relations().Set(planets[len(suns)%40], orbit, suns[len(suns)-1])
+	}
+	check()
+	require.Equal(t, spawns, x.client.Stats().Spawns, "none was taken for another")
+	for _, p := range planets {
+		id, _ := x.server.NetID(p)
+		require.Equal(t, ids[p], id)
+	}
+}

@@ -229,3 +229,36 @@ func TestSpawnComponents(t *testing.T) {
 		})
 	}
 }
+
+// TestRelay: a client's world is the world of another server.
+func TestRelay(t *testing.T) {
+	schema := testSchema()
+	a := newWire(t, schema)
+	b := newWire(t, schema)
+	b.world = a.mirror
+	b.server = NewServer(a.mirror, schema, WithSeed(3))
+	b.peer = b.server.Connect(func(p []byte) error {
+		b.down = append(b.down, append([]byte(nil), p...))
+		return nil
+	})
+	g := newGame(1, a.world, schema, 10)
+	marker := ReplicatedID(a.mirror)
+	for range 200 {
+		g.step()
+		a.round()
+		var fresh []ecs.Entity
+		for _, e := range a.client.Entities() {
+			if !a.mirror.Has(e, marker) {
+				fresh = append(fresh, e)
+			}
+		}
+		for _, e := range fresh {
+			a.mirror.Add(e, marker)
+		}
+		b.round()
+	}
+	b.rounds(5)
+	a.requireEqual()
+	b.requireEqual()
+	require.Equal(t, a.server.Stats().Entities, b.server.Stats().Entities)
+}

@@ -269,3 +269,28 @@ func TestAHookMayResetTheWorld(t *testing.T) {
 		})
 	}
 }
+
+func TestServerWorldReset(t *testing.T) {
+	x, _, _ := crowd(t, 10)
+	x.world.Reset()
+	x.rounds(3)
+	x.requireEqual()
+	require.EqualValues(t, 10, x.client.Stats().Despawns)
+	position := ecs.ComponentID[tPosition](x.world)
+	for i := range 4 { // the same Arche entities
+		e := x.spawn(position)
+		(*tPosition)(x.world.Get(e, position)).X = float32(i)
+	}
+	x.rounds(3)
+	x.requireEqual()
+
+	// Immediately, without a tick in between.
+	x.world.Reset()
+	for range 6 {
+		x.spawn(position, ecs.ComponentID[tFrozen](x.world))
+	}
+	x.rounds(5)
+	x.requireEqual()
+	require.EqualValues(t, 6, x.server.Stats().Entities)
+	require.Zero(t, x.server.Stats().CopiedMarkers)
+}

@@ -122,7 +122,7 @@ func (c *values[T]) showRows(p *Playout, n int, markers, values unsafe.Pointer) 
 	var page *[receive.ReplicaPage]entry[T]
 	number := ^uint32(0)
 	for i := range n {
-		id, own := p.mirrors(at(markers, i, unsafe.Sizeof(seam.Mirrored{})))
+		id, own := p.replica(at(markers, i, unsafe.Sizeof(seam.Mirrored{})))
 		if !own {
 			continue
 		}
@@ -182,7 +182,7 @@ func (c *values[T]) callAll(p *Playout) {
 		}
 	}()
 	for q.Next() {
-		id, own := p.mirrors(q.Get(p.marker))
+		id, own := p.replica(q.Get(p.marker))
 		if !own {
 			continue
 		}

@@ -223,8 +223,8 @@ func (p *Playout) restart() {
 	}
 }
 
-// mirrors returns the NetID of a replica, by its marker, and false if it is the replica of another client.
-func (p *Playout) mirrors(marker unsafe.Pointer) (id wire.NetID, own bool) {
+// replica returns the NetID of a replica, by its marker, and false if it is the replica of another client.
+func (p *Playout) replica(marker unsafe.Pointer) (id wire.NetID, own bool) {
 	m := (*seam.Mirrored)(marker)
 	return m.ID, m.By == p.inside.Apply
 }

@@ -32,7 +32,7 @@ func (t *twin) find(p *Playout, filter *ecs.CachedFilter, isNew bool) []ecs.Enti
 	t.entities = t.entities[:0]
 	q := p.world.Query(filter)
 	for q.Next() {
-		id, own := p.mirrors(q.Get(p.marker))
+		id, own := p.replica(q.Get(p.marker))
 		if !own {
 			continue
 		}

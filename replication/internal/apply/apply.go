@@ -185,7 +185,9 @@ func (a *Applier) forgetRemoved(m *replica, anew bool) bool {
 	has := m.Layout.Set
 	var kept delta.Set // what the server has not removed since
 	if !anew {
-		kept = m.Held.Kept(has, m.Tick)
+		if kept = m.Held.Kept(has, m.Tick); kept == has {
+			return false
+		}
 	}
 	for k := range has.All() {
 		if k != a.Schema.Link && !kept.Has(k) && !a.View.World.Has(m.Entity, a.View.Components[k]) {

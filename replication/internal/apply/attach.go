@@ -50,7 +50,7 @@ func (a *Applier) applySubEntity(slot uint32, m *replica, state *receive.HeldSta
 // detach removes the components of a sub-entity from its entity.
 func (a *Applier) detach(m *replica) {
 	if !m.Entity.IsZero() && archeutil.Alive(a.View.World, m.Entity) {
-		a.changeComponents(0, m, &receive.HeldState{Layout: a.recv.Bare})
+		a.changeComponents(0, m, &receive.HeldState{Layout: a.recv.Bare}) // no hook is called for what goes
 	}
 	a.forgetSubEntity(m)
 }
