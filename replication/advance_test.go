@@ -166,68 +166,70 @@ func TestAdvanceMisuse(t *testing.T) {
 	require.EqualValues(t, 1, x.client.Stats().Spawns)
 }
 
-// TestTheWelcomeHasTheRates of the server and of the peer. An interval that changes later is measured.
-func TestTheWelcomeHasTheRates(t *testing.T) {
+// TestClientsKnowTheSendInterval from the first packet that arrives after a change, whatever gets lost, and also while
+// the world rests.
+func TestClientsKnowTheSendInterval(t *testing.T) {
 	x := newWire(t, testSchema(), WithTickRate(128))
 	e := x.spawn(ecs.ComponentID[tPosition](x.world))
 	x.peer.SetSendInterval(5)
 	require.Zero(t, x.client.TickRate())
 	require.Zero(t, x.client.SendInterval())
-	rounds := func(n int) {
-		for i := range n {
-			(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X = float32(i%7 + 1)
-			x.round()
-		}
+	n := 0
+	move := func() {
+		n++
+		(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X = float32(n%7 + 1)
 	}
-	rounds(5)
+	for range 10 {
+		move()
+		x.round()
+	}
 	require.Equal(t, 128, x.client.TickRate())
 	require.Equal(t, 5, x.client.SendInterval())
-	for _, n := range []int{1, 3, 60, 2} {
-		rounds(40)
-		x.peer.SetSendInterval(n)
-		rounds(35 * n)
-		require.Equal(t, n, x.client.SendInterval())
-	}
-	x.rounds(128 * 40) // at rest
-	require.Equal(t, 2, x.client.SendInterval())
-}
-
-// TestIntervalsThatTheWelcomeLacks are measured: one that is set when the session has begun, and one that becomes longer
-// while the world rests.
-func TestIntervalsThatTheWelcomeLacks(t *testing.T) {
-	for _, resting := range []bool{false, true} {
-		x := newWire(t, testSchema(), WithTickRate(20))
-		e := x.spawn(ecs.ComponentID[tPosition](x.world))
-		if resting {
-			x.rounds(5)
-			x.peer.SetSendInterval(3)
-			x.rounds(20 * 100)
-		} else {
-			x.server.OnConnect(func(p *Peer) { p.SetSendInterval(3) })
-			x.rounds(5)
+	for _, to := range []int{1, 3, 60, 2, 60, 1} {
+		x.peer.SetSendInterval(to)
+		for range 3 * to { // lost
+			move()
+			x.replicate()
 		}
-		require.Equal(t, 1, x.client.SendInterval())
-		for i := range 3 * 40 {
-			(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X = float32(i%7 + 1)
+		for range to {
+			move()
 			x.round()
 		}
-		require.Equal(t, 3, x.client.SendInterval(), "resting: %v", resting)
+		require.Equal(t, to, x.client.SendInterval())
 	}
+	x.rounds(1000)
+	x.peer.SetSendInterval(50)
+	x.rounds(128 + 50) // a packet in every second at least
+	require.Equal(t, 50, x.client.SendInterval())
 }
 
-// TestWelcomesWithoutRates are malformed.
-func TestWelcomesWithoutRates(t *testing.T) {
+// TestWelcomesWithoutATickRate are malformed.
+func TestWelcomesWithoutATickRate(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.apply()
-	good := wire.Welcome{Version: wire.ProtocolVersion, Window: 64, Nonce: 7, Session: 1, TickRate: 1000, Interval: 60}
-	for _, bad := range [][2]int{{0, 1}, {1001, 1}, {60, 0}, {60, 61}} {
+	good := wire.Welcome{Version: wire.ProtocolVersion, Window: 64, Nonce: 7, Session: 1, TickRate: 1000}
+	for _, bad := range []uint16{0, 1001} {
 		m := good
-		m.TickRate, m.Interval = uint16(bad[0]), uint8(bad[1])
+		m.TickRate = bad
 		require.ErrorIs(t, x.client.Receive(wire.WithChecksum(m.Append(nil))), ErrMalformed)
 	}
 	require.NoError(t, x.client.Receive(wire.WithChecksum(good.Append(nil))))
 	x.client.Advance(time.Second)
 	require.NoError(t, x.client.Apply())
+}
+
+// TestPacketsWithoutAnInterval are malformed.
+func TestPacketsWithoutAnInterval(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	for _, interval := range []uint8{0, wire.MaxInterval + 1, 255} {
+		h := wire.StateHeader{Sequence: x.client.recv.Window.Newest + 1, Tick: x.client.recv.NearTick + 1, Interval: interval}
+		packet := make([]byte, wire.ChecksumSize+h.Size())
+		h.Put(packet[wire.ChecksumSize:])
+		x.client.session.Down.Write(packet, h.Sequence, h.Tick)
+		require.ErrorIs(t, x.client.Receive(packet), ErrMalformed)
+		packet[len(packet)-1] ^= 1
+		require.ErrorIs(t, x.client.Receive(packet), ErrChecksum)
+	}
 }
 
 // TestAdvanceDoesNotAllocate, nor what follows from it.

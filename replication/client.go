@@ -32,7 +32,6 @@ type Client struct {
 	recv     receive.Receiver
 	apply    apply.Applier
 	clock    clock.Ticks
-	interval clock.Interval
 	messages *message.ClientMessages // nil: the schema has neither messages nor inputs
 	calls    exclusive.Guard
 }
@@ -176,7 +175,6 @@ func (c *Client) receive(packet []byte) error {
 		return wire.ErrStale
 	case receive.StateTaken(err):
 		c.clock.Arrive(h.Tick)
-		c.interval.Arrive(h.Tick, c.clock.Rate, h.Settled)
 		c.followClock()
 		c.session.StateCame(h.Complete)
 	}
@@ -287,7 +285,6 @@ func (c *Client) begin(m *wire.Welcome) {
 	c.apply.BeginShowing(m.Instance, c.recv.Outdated(m.Tick))
 	c.recv.Begin(m)
 	c.clock.Begin(m.Tick, uint32(m.TickRate))
-	c.interval.Begin(uint32(m.Interval))
 	if c.messages != nil {
 		c.messages.Reset()
 	}

@@ -53,19 +53,17 @@ func (c *Client) followClock() {
 // accepted the client.
 func (c *Client) TickRate() int {
 	c.mustExist()
-	if c.interval.Ticks == 0 {
+	if !c.session.Met {
 		return 0
 	}
 	return int(c.clock.Rate)
 }
 
-// SendInterval returns the number of server ticks from one state packet to the next, 1 to 60: at first the value of
-// [Peer.SetSendInterval] when the session began, later the interval at which packets arrive. A change is noticed within
-// 33 packets; one to a second or more is not, since a world at rest is sent a packet each second. It is 0 before the
-// server has accepted the client.
+// SendInterval returns the number of server ticks from one state packet to the next, 1 to 60, as set by
+// [Peer.SetSendInterval] when the newest state packet was sent. It is 0 before the first one.
 func (c *Client) SendInterval() int {
 	c.mustExist()
-	return int(c.interval.Ticks)
+	return int(c.recv.Interval)
 }
 
 // Tick returns the newest server tick of which a packet has arrived.

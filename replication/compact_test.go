@@ -56,7 +56,7 @@ func TestWelcomeOfAnUnwantedCoding(t *testing.T) {
 	x := newWire(t, testSchema(), withCoding(Compact))
 	x.restart(faceOf(x.server.schema), 7, WithoutCompact())
 	x.apply()
-	m := wire.Welcome{Version: wire.ProtocolVersion, Compact: true, Window: 64, Nonce: 7, Session: 1, TickRate: 60, Interval: 1}
+	m := wire.Welcome{Version: wire.ProtocolVersion, Compact: true, Window: 64, Nonce: 7, Session: 1, TickRate: 60}
 	require.ErrorIs(t, x.client.Receive(wire.WithChecksum(m.Append(nil))), wire.ErrMalformed)
 	m.Compact = false
 	require.NoError(t, x.client.Receive(wire.WithChecksum(m.Append(nil))))

@@ -70,7 +70,7 @@ func FuzzPacket(f *testing.F) {
 // receiveForged gives the client state packets with any bits behind the header.
 func (x *fixture) receiveForged(pad byte, body []byte) {
 	for i := range uint32(3) { // and again, to the state that it left
-		h := wire.StateHeader{Sequence: x.client.recv.Window.Newest + 1, Tick: x.client.recv.NearTick + i}
+		h := wire.StateHeader{Sequence: x.client.recv.Window.Newest + 1, Tick: x.client.recv.NearTick + i, Interval: 1}
 		packet := make([]byte, wire.ChecksumSize+h.Size(), wire.ChecksumSize+h.Size()+len(body))
 		h.Put(packet[wire.ChecksumSize:])
 		packet[wire.ChecksumSize] |= pad & 7 << wire.PadShift
@@ -159,7 +159,7 @@ func FuzzHandshake(f *testing.F) {
 	h.Version, h.Data = wire.ProtocolVersion, []byte("no, and the reason is long enough")
 	f.Add(h.Append(nil), byte(1))
 	f.Add(wire.DisconnectPacket(uint8(ReasonRefused), "no", 7, wire.Key{}, 1200)[wire.ChecksumSize:], byte(2))
-	w := wire.Welcome{Version: wire.ProtocolVersion, Window: 64, Nonce: 7, Session: 1, Tick: 5, Sequence: 6, TickRate: 60, Interval: 1}
+	w := wire.Welcome{Version: wire.ProtocolVersion, Window: 64, Nonce: 7, Session: 1, Tick: 5, Sequence: 6, TickRate: 60}
 	f.Add(w.Append(nil), byte(2))
 	r := wire.Refuse{Version: wire.ProtocolVersion, Nonce: 7, Total: 1 << 31, Text: []byte(schema.TextHeader + "\ncomponent tPosition\ntPos")}
 	f.Add(r.Append(nil), byte(3))

@@ -153,8 +153,8 @@ func (s *goldenSession) writeWelcome(packet []byte) {
 	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
 	checked := binary.LittleEndian.AppendUint64(nil, s.schema.Fingerprint())
 	checked = append(append(checked, at[12:20]...), 0) // packets to the client
-	fmt.Fprintf(&s.out, "welcome %x\n  window %d\n  session %#x\n  tick %d\n  sequence %d\n  instance %#x\n  tickrate %d\n  interval %d\n  key %#x\n",
-		packet, goldenWindow, u64(at[12:]), u32(at[20:]), u32(at[24:]), u64(at[28:]), binary.LittleEndian.Uint16(at[36:]), at[38], crc32.Checksum(checked, crc32.MakeTable(crc32.Castagnoli)))
+	fmt.Fprintf(&s.out, "welcome %x\n  window %d\n  session %#x\n  tick %d\n  sequence %d\n  instance %#x\n  tickrate %d\n  key %#x\n",
+		packet, goldenWindow, u64(at[12:]), u32(at[20:]), u32(at[24:]), u64(at[28:]), binary.LittleEndian.Uint16(at[36:]), crc32.Checksum(checked, crc32.MakeTable(crc32.Castagnoli)))
 	s.sequence = u32(at[24:])
 }
 

@@ -233,7 +233,7 @@ func TestBadPacketsWithoutChecksum(t *testing.T) {
 // forgeState returns a state packet of the session with a correct checksum.
 func (x *fixture) forgeState(sequence, tick uint32, write func(w *bitbuf.Writer)) []byte {
 	key := x.client.session.Down
-	h := wire.StateHeader{Sequence: sequence, Tick: tick}
+	h := wire.StateHeader{Sequence: sequence, Tick: tick, Interval: 1}
 	from := key.Size() + h.Size()
 	buf := make([]byte, wire.MaxMTU)
 	h.Put(buf[key.Size():])

@@ -511,7 +511,7 @@ func FuzzKinds(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, pad byte, body []byte) {
 		x := kindsWire(t, nil)
-		h := wire.StateHeader{Sequence: x.client.recv.Window.Newest + 1, Tick: x.client.recv.NearTick + 1}
+		h := wire.StateHeader{Sequence: x.client.recv.Window.Newest + 1, Tick: x.client.recv.NearTick + 1, Interval: 1}
 		packet := make([]byte, wire.ChecksumSize+h.Size(), wire.ChecksumSize+h.Size()+len(body))
 		h.Put(packet[wire.ChecksumSize:])
 		packet[wire.ChecksumSize] |= pad & 7 << wire.PadShift

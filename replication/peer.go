@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
@@ -48,7 +47,7 @@ func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 func (p *Peer) reset() {
 	in := &p.conn.Session
 	p.sight.Begin(in.Slots)
-	p.acked.Begin(in.First, delta.Tick(in.Interval), in.Compact, p.server.messages.Waits)
+	p.acked.Begin(in.First, in.Compact, p.server.messages.Waits)
 	p.out.Begin(in.Down, in.Compact)
 	p.resetMessages()
 }
@@ -115,7 +114,7 @@ func (p *Peer) RoundTrip() float64 {
 
 // receive takes a packet.
 func (p *Peer) receive(packet []byte) error {
-	in, err := p.conn.Receive(packet, p.server.snap.Tick, p.acked.Log.Next, p.acked.Interval)
+	in, err := p.conn.Receive(packet, p.server.snap.Tick, p.acked.Log.Next)
 	if err != nil {
 		return err
 	}

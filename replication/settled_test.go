@@ -43,18 +43,18 @@ func TestSettledTicksAreTrue(t *testing.T) {
 	// Packets were farther apart than the old one.
 	play(wildChaosConfig(1795496792220355028), true, 130, 300, 4)
 	seed := seedOf(t)
-	for i := range uint64(longOf(100, 40, 20)) {
+	for i := range uint64(longOf(60, 40, 20)) {
 		play(wildChaosConfig(seed+i), true, 20, 150, 2)
 		play(randomChaosConfig(seed+i), false, 20, 150, 2)
 	}
-	for i := range uint64(longOf(50, 20, 10)) {
+	for i := range uint64(longOf(30, 20, 10)) {
 		c := wildChaosConfig(seed + i)
 		r := rand.New(rand.NewPCG(seed+i, 80))
 		c.interval, c.loss, c.toggles, c.wild.restless = pick(r, 1, 2, 3, 3, 5, 8), pick(r, 0.05, 0.2, 0.4), false, false
 		c.delay = min(c.delay, 12)
 		play(c, true, 20, 300, 2)
 	}
-	for i := range uint64(longOf(15, 6, 2)) {
+	for i := range uint64(longOf(9, 6, 2)) {
 		play(wildChaosConfig(seed+i), true, 130, 300, 4)
 		play(randomChaosConfig(seed+i), false, 130, 400, 5)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// TestShortHeadersAreUsed in steady play: 6 bytes with the checksum, and a byte for the tick after a pause, or if
-// the interval is not that of the welcome.
+// TestShortHeadersAreUsed in steady play: 6 bytes with the checksum, and a byte for the tick after a pause. They are
+// long until the client has the present interval.
 func TestShortHeadersAreUsed(t *testing.T) {
 	forms := func(x *fixture, n int, move func()) (counts [3]int) {
 		for range n {
@@ -52,8 +52,14 @@ func TestShortHeadersAreUsed(t *testing.T) {
 	x.rounds(3)
 	require.Equal(t, [3]int{wire.HeaderShort: 1, wire.HeaderImplied: 49}, forms(x, 50, move))
 	x.peer.SetSendInterval(2)
-	require.Zero(t, forms(x, 100, move)[wire.HeaderLong])
-	require.Equal(t, [3]int{wire.HeaderShort: 50}, forms(x, 100, move))
+	require.Equal(t, [3]int{wire.HeaderLong: 1, wire.HeaderImplied: 49}, forms(x, 100, move))
+	for range 6 { // they are lost
+		move()
+		x.replicate()
+	}
+	x.peer.SetSendInterval(5)
+	x.peer.SetSendInterval(2) // nothing was sent between
+	require.Equal(t, [3]int{wire.HeaderLong: 1, wire.HeaderImplied: 24}, forms(x, 50, move))
 	x.peer.SetSendInterval(1)
 	for range 400 { // they are lost
 		move()

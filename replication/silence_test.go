@@ -260,7 +260,7 @@ var neverSilent = config.ServerFunc(func(o *config.ServerOptions) { o.NoSilence 
 func TestLossyAndLongPathsAreNotSilent(t *testing.T) {
 	t.Parallel()
 	oneGoroutine(t)
-	ticks := longOf(60_000, 12_000, 6000)
+	ticks := longOf(24_000, 12_000, 6000)
 	line, burst := netsim.Config{Latency: 15, Jitter: 3, Loss: 0.3}, netsim.Config{Loss: 1}
 	play := func(adjust func(*hush), opts ...ServerOption) (behind float64, stats PeerStats) {
 		h := newHush(t, line, append(opts, WithWindow(120))...)

@@ -241,7 +241,7 @@ func (x *everything) check(t *testing.T, i int, all bool) {
 func TestEverythingConvergesOverHostileLinks(t *testing.T) {
 	t.Parallel()
 	oneGoroutine(t)
-	ticks := longOf(20000, 8000, 600)
+	ticks := longOf(12000, 8000, 600)
 	seed := seedOf(t)
 	x := newEverything(seed)
 	g := x.conditions

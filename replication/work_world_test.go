@@ -86,7 +86,7 @@ func TestCompactMirrorsManyWideEntities(t *testing.T) {
 			t.Logf("%d packets, %d bytes", packets, bytes)
 			require.Zero(t, x.stale())
 			require.Less(t, packets, 50)
-			require.Less(t, bytes, 2000)
+			require.Less(t, bytes, 2050)
 		})
 	}
 }

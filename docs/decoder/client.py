@@ -18,8 +18,9 @@ class Missing(Malformed):
 class Header:
     """The header of a state packet."""
 
-    def __init__(self, sequence, tick, complete, settled):
-        self.sequence, self.tick, self.complete, self.settled = sequence, tick, complete, settled
+    def __init__(self, sequence, tick, interval, complete, settled):
+        self.sequence, self.tick, self.interval = sequence, tick, interval
+        self.complete, self.settled = complete, settled
         self.model = None  # of Compact, to be kept
 
 
@@ -54,7 +55,7 @@ class Client:
         self.max_slots = max_slots + schema.resources
         self.slots = {}
         self.seen = set()  # sequences
-        self.ticks = {}  # of packets that are to be acknowledged, by sequence
+        self.times = {}  # ticks and intervals of packets that are to be acknowledged, by sequence
         self.models = {}  # of Compact, by sequence
         self.sent = {}  # by tick: slots of which its packets had states
         self.complete = False
@@ -64,7 +65,7 @@ class Client:
     def welcome(self, packet, nonce):
         """Takes the answer to a hello: section 3."""
         body = checked(packet, packet_key(HANDSHAKE_KEY))
-        if len(body) != 39 or body[0] != KIND_WELCOME or body[1] != 1:
+        if len(body) != 38 or body[0] != KIND_WELCOME or body[1] != 1:
             raise Malformed("no welcome of this version")
         number = lambda at, size: int.from_bytes(body[at : at + size], "little")
         flags, self.window = body[2], body[3]
@@ -74,9 +75,9 @@ class Client:
             raise Malformed("a welcome for another client")
         self.session, self.tick, self.sequence = number(12, 8), number(20, 4), number(24, 4)
         self.instance = number(28, 8)
-        self.tickrate, self.interval = number(36, 2), number(38, 1)
-        if not 1 <= self.tickrate <= 1000 or not 1 <= self.interval <= 60:
-            raise Malformed("tick rate or interval")
+        self.tickrate = number(36, 2)
+        if not 1 <= self.tickrate <= 1000:
+            raise Malformed("tick rate")
         self.checksums = flags & 1 == 0
         self.compact = flags & 2 != 0
         self.key = session_key(self.schema.fingerprint, self.session, to_server=0)
@@ -115,27 +116,31 @@ class Client:
             raise Malformed("no state packet")
         short, implied = body[0] >> 7 == 1, body[0] >> 6 & 1 == 1
         size = 4 if not short else 1 if self.checksums else 2
-        end = 1 + size if short and implied else 1 + 2 * size
+        end = 1 + size if short and implied else 1 + 2 * size if short else 10
         if len(body) < end:
             raise Malformed("header")
         sequence = int.from_bytes(body[1 : 1 + size], "little")
-        tick = int.from_bytes(body[1 + size : end], "little")
+        tick = int.from_bytes(body[1 + size : 1 + 2 * size], "little")  # if it is not implied
         complete = short or implied  # bit 6 of a long header is the complete flag
         if short:
             sequence = (self.sequence + signed(sequence - self.sequence, 8 * size)) & 0xFFFFFFFF
-            back, reference = self.reference(sequence)
+            back, (reference, interval) = self.reference(sequence)
             if implied:
-                tick = reference + back * self.interval
+                tick = reference + back * interval
             else:
                 tick = reference + (tick - reference) % (1 << 8 * size)
-        return Header(sequence, tick & 0xFFFFFFFF, complete, body[0] & 7 == KIND_SETTLED_STATE), end
+        else:
+            interval = body[9]
+            if not 1 <= interval <= 60:
+                raise Malformed("interval")
+        return Header(sequence, tick & 0xFFFFFFFF, interval, complete, body[0] & 7 == KIND_SETTLED_STATE), end
 
     def reference(self, sequence):
-        """The packet from which the tick of a short header is completed: how many before it, and its tick."""
+        """The packet from which a short header is completed: how many before it, and its tick and interval."""
         for back in range(1, 128):
-            tick = self.ticks.get((sequence - back) & 0xFFFFFFFF)
-            if tick is not None:
-                return back, tick
+            times = self.times.get((sequence - back) & 0xFFFFFFFF)
+            if times is not None:
+                return back, times
         raise Malformed("a short header without a reference")
 
     def check_sequence(self, sequence):
@@ -210,7 +215,7 @@ class Client:
 
     def take(self, header, entries):
         self.seen.add(header.sequence)
-        self.ticks[header.sequence] = header.tick
+        self.times[header.sequence] = header.tick, header.interval
         if self.first or after(header.sequence, self.sequence) > 0:
             self.sequence = header.sequence
         if self.first or after(header.tick, self.tick) > 0:
@@ -242,7 +247,7 @@ class Client:
     def forget(self):
         """Section 11, holding: drops states that no honest server uses any more."""
         self.seen = {s for s in self.seen if after(self.sequence, s) < 1024}
-        self.ticks = {s: self.ticks[s] for s in self.ticks if s in self.seen}
+        self.times = {s: self.times[s] for s in self.times if s in self.seen}
         for sequence in sorted(self.models, key=lambda s: after(self.sequence, s))[64:]:
             del self.models[sequence]
         self.sent = {t: s for t, s in self.sent.items() if after(self.tick, t) < 2 * self.window}

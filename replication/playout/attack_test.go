@@ -209,6 +209,7 @@ func TestAnyOrderOfCalls(t *testing.T) {
 // TestWhatComesBackAppearsWhereItIs: an entity that was out of view, or a component that was, is another appearance: it
 // neither comes from where it was seen last, nor waits there.
 func TestWhatComesBackAppearsWhereItIs(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	for _, linger := range []bool{false, true} {
 		for _, hidden := range []int{1, 3, 30, 300} { // ticks
 			g := &game{t: t, rand: newRand(t), profile: profile{oneWay: 0.05}, rate: 20, frames: 60, wobble: 0.1}

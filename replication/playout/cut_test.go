@@ -36,6 +36,7 @@ type turns struct {
 // TestConditionsHaveCountersOfTheirOwn: what comes under a condition is cut by a counter under the same condition, and
 // by no other. A client that does not see the counter is shown everything else as if there were none.
 func TestConditionsHaveCountersOfTheirOwn(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	for _, budget := range []int{0, 1500} {
 		g := &game{t: t, rand: newRand(t), profile: profileB, rate: 20, frames: 144, wobble: 0.1}
 		g.prepare(replicationtest.Seed(t), func() {

@@ -52,3 +52,17 @@ func TestAShorterIntervalShortensTheDelay(t *testing.T) {
 	require.Equal(t, 12, g.client.SendInterval())
 	require.Greater(t, v.Stats().Delay, 200*time.Millisecond)
 }
+
+// TestIntervalsChangeInASparseWorld: a new interval changes the delay no more than it must where something changes twice
+// a second.
+func TestIntervalsChangeInASparseWorld(t *testing.T) {
+	for _, to := range []int{2, 3, 5, 7} {
+		g, v := newIntervalGame(t, func(n int) bool { return n%30 == 0 })
+		g.peer.SetSendInterval(3)
+		g.run(20)
+		g.peer.SetSendInterval(to)
+		g.run(20)
+		require.Equal(t, to, g.client.SendInterval())
+		require.Less(t, v.Stats().Delay, 100*time.Millisecond+time.Duration(to)*time.Second/60, "an interval of %d", to)
+	}
+}

@@ -161,7 +161,7 @@ func (p *Playout) receive(dt time.Duration) {
 	c.now += ticks
 	c.alive = p.alive()
 	short := dt.Seconds() <= longFrame
-	p.long.Note(!short)
+	p.long.Note(dt.Seconds() / longFrame)
 	for i, packet := range p.watch.Packets {
 		// In a long frame nobody knows when packets arrived. A slow client has to take the last one for one that
 		// arrived at the end of the frame.

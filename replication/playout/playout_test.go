@@ -67,6 +67,7 @@ func TestUniformMotionIsShownToTheQuantum(t *testing.T) {
 
 // TestTrap18FrameRates: smoothness must not break off 60 Hz, nor with hitches.
 func TestTrap18FrameRates(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	for _, frames := range []float64{30, 59.94, 60, 75, 144, 240} {
 		g := newGame(t, replicationtest.Seed(t), profileB, 20)
 		g.frames = frames
@@ -162,6 +163,7 @@ func smear(t testing.TB, seed uint64, p profile, busy bool) (intervals float64) 
 
 // TestTrap1RestThenMove: an entity that rested does not begin to move before it did, nor jump.
 func TestTrap1RestThenMove(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	seed := replicationtest.Seed(t)
 	for i := range uint64(5) {
 		for _, busy := range []bool{true, false} {

@@ -6,12 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/playout"
 )
 
 // TestTimeGoesOnInAWorldAtRest: nothing changes, so states come once a second. Other packets show that the server goes
 // on, so time goes on, too. Without them it can only be guessed.
 func TestTimeGoesOnInAWorldAtRest(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	for _, rate := range []float64{20, 60} {
 		for loss, most := range map[float64]int{0: 0, 0.02: 100, 0.2: 400} { // frames of 10,000
 			g := &game{t: t, rand: newRand(t), rate: rate, frames: 144, wobble: 0.1}

@@ -17,6 +17,7 @@ import (
 // TestAnyClaimIsSafe: a client claims any times, gives inputs for any ticks, comes and goes, while entities do, too, and
 // the server asks for any views, also old ones. Nothing panics, and views are within the limits.
 func TestAnyClaimIsSafe(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	type Pose struct{ N uint32 }
 	for i := range uint64(replicationtest.TicksOf(40, 6)) {
 		seed := replicationtest.Seed(t) + i

@@ -117,6 +117,7 @@ func TestStampsTakeFewBits(t *testing.T) {
 // TestStampsArriveAsGiven: under loss, each input has the stamp that the client showed then, from the first one on
 // that was given with play-out.
 func TestStampsArriveAsGiven(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	for _, parts := range []int{0, 3, 6} {
 		t.Run(fmt.Sprint(parts), func(t *testing.T) {
 			g := newGame(t, replicationtest.Seed(t), 30, 0.2)

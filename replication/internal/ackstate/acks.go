@@ -54,7 +54,6 @@ func (p *Tracker) Acknowledge(sent *SentPacket, sequence uint32) {
 	p.outcome.Arrived(sent, sequence)
 	sent.Status = SentAcked
 	p.stats.Acked++
-	p.Settled.acknowledge()
 	if p.snap.Opts.KeepArrivals {
 		p.noteArrival(sent, sequence)
 	}

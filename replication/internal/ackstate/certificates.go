@@ -17,6 +17,7 @@ type certificates struct {
 type certificate struct {
 	sequence   uint32
 	tick, base delta.Tick
+	interval   uint8 // in ticks
 	settled    bool
 	acked      bool
 }
@@ -25,8 +26,8 @@ type certificate struct {
 const certified = 128
 
 // sent notes a packet.
-func (c *certificates) sent(sequence uint32, tick, base delta.Tick, settled bool) {
-	c.packets[sequence%certified] = certificate{sequence, tick, base, settled, false}
+func (c *certificates) sent(sequence uint32, tick, base, interval delta.Tick, settled bool) {
+	c.packets[sequence%certified] = certificate{sequence, tick, base, uint8(interval), settled, false}
 	c.newest, c.answered = sequence, false
 }
 
@@ -38,15 +39,15 @@ func (c *certificates) acknowledge(sequence uint32) {
 }
 
 // at returns the tick as of which the client knew everything when the packets up to a tick had come.
-func (c *certificates) at(tick, interval delta.Tick) (known delta.Tick, ok bool) {
+func (c *certificates) at(tick delta.Tick) (known delta.Tick, ok bool) {
 	if !c.answered || c.asked != tick {
 		c.asked, c.answered = tick, true
-		c.known, c.ok = c.find(tick, interval)
+		c.known, c.ok = c.find(tick)
 	}
 	return c.known, c.ok
 }
 
-func (c *certificates) find(tick, interval delta.Tick) (known delta.Tick, ok bool) {
+func (c *certificates) find(tick delta.Tick) (known delta.Tick, ok bool) {
 	for q := c.newest; c.newest-q < certified; q-- {
 		p := &c.packets[q%certified]
 		if p.sequence != q {
@@ -56,7 +57,7 @@ func (c *certificates) find(tick, interval delta.Tick) (known delta.Tick, ok boo
 			continue
 		}
 		if known, ok = c.holds(p); ok {
-			if before := p.tick - interval; before.After(known) {
+			if before := p.tick - delta.Tick(p.interval); before.After(known) {
 				known = before
 			}
 			return known, true

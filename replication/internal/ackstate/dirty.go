@@ -117,6 +117,7 @@ func (p *Tracker) FindPeriod() (inOrder bool) {
 func (p *Tracker) SetInterval(n delta.Tick) {
 	if n != p.Interval {
 		p.Interval = n
+		p.Log.setInterval(n)
 		p.exact = 0 // it is about the old one
 	}
 }

@@ -49,7 +49,10 @@ type SentLog struct {
 	place   int                   // of the next record in the ring
 	written uint32                // number of the next record
 	kept    uint32                // how many of the records before that one the ring still has
-	steady  uint32                // sequence from which on each packet is an interval after the one before it
+
+	interval uint8 // the send interval
+	alike    uint8 // the latest packets that were sent with this interval, counted up to wire.ShortReach
+	even     uint8 // of these, the latest each of which is an interval after the one before it, but for the first
 
 	gaps Gaps // memory of findGaps
 
@@ -58,7 +61,6 @@ type SentLog struct {
 
 	// The most that was needed at once, in the ticks since the sizes were last considered.
 	ticks       uint8
-	interval    uint8 // between packets, as far as the client knows
 	mostPackets uint16
 	mostRecords uint32
 }
@@ -82,21 +84,31 @@ const (
 	ResizeTicks = 64
 )
 
-// NewSentLog returns an empty log. Its first packet has the given sequence. interval is the one between
-// packets that the client knows of.
+// NewSentLog returns an empty log of a peer with the given send interval. Its first packet has the given sequence.
 func NewSentLog(first uint32, interval delta.Tick) SentLog {
-	return SentLog{Next: first, Oldest: first, steady: first, interval: uint8(interval)}
+	return SentLog{Next: first, Oldest: first, interval: uint8(interval)}
 }
+
+// setInterval sets the send interval of the next packets.
+func (l *SentLog) setInterval(n delta.Tick) { l.interval, l.alike, l.even = uint8(n), 0, 0 }
 
 // follows reports whether a tick is an interval after that of the last packet.
 func (l *SentLog) follows(tick delta.Tick) bool {
 	return tick == l.At(l.Next-1).Tick+delta.Tick(l.interval)
 }
 
-// steadySince reports whether there was one packet in each interval since the packet with the given
-// sequence, up to a next one of tick now.
-func (l *SentLog) steadySince(sequence uint32, now delta.Tick) bool {
-	return l.follows(now) && int32(sequence-l.steady) >= 0
+// form returns the shortest form of the header of a next packet of tick now for a client that has the packet with a
+// sequence and tick. That one, and any later one, shows it the interval, and the tick if that is implied.
+func (l *SentLog) form(sequence uint32, at, now delta.Tick) wire.HeaderForm {
+	switch back := l.Next - sequence; {
+	case back > uint32(l.alike):
+		return wire.HeaderLong
+	case back <= uint32(l.even) && l.follows(now):
+		return wire.HeaderImplied
+	case now-at > wire.ShortTicks:
+		return wire.HeaderLong
+	}
+	return wire.HeaderShort
 }
 
 // At returns the packet with the given sequence, which must be one of the last len(l.Ring).
@@ -207,8 +219,9 @@ func (l *SentLog) hasState(p *SentPacket, slot int) bool {
 // Commit counts the packet from Begin as sent and returns its sequence.
 func (l *SentLog) Commit() uint32 {
 	if !l.follows(l.At(l.Next).Tick) {
-		l.steady = l.Next
+		l.even = 0
 	}
+	l.even, l.alike = min(l.even+1, wire.ShortReach), min(l.alike+1, wire.ShortReach)
 	l.Next++
 	return l.Next - 1
 }
@@ -261,16 +274,6 @@ func (l *SentLog) firstInFlight(now delta.Tick) delta.Tick {
 		}
 	}
 	return now
-}
-
-// open returns how many packets may still be acknowledged, at most.
-func (l *SentLog) open() (n int) {
-	for i := range l.Ring {
-		if s := l.Ring[i].Status; s == SentInFlight || s == SentLost {
-			n++
-		}
-	}
-	return n
 }
 
 // trim ends a tick: it moves Oldest over the resolved packets, up to the given sequence. No packet

@@ -64,15 +64,14 @@ func (p *Tracker) Init(snap *snapshot.Snapshot, shared *interest.Shared,
 }
 
 // Begin starts a session, in which the client holds nothing yet. first is the sequence of the
-// session's first packet, interval the one that the welcome named. waits reports whether messages may
-// have to wait for the world.
-func (p *Tracker) Begin(first uint32, interval delta.Tick, compact, waits bool) {
+// session's first packet. waits reports whether messages may have to wait for the world.
+func (p *Tracker) Begin(first uint32, compact, waits bool) {
 	p.Acks.reset(&p.Snap.Slots, p.Snap.Tick)
 	p.Dirty, p.Large = nil, map[int]*LargeState{}
-	p.Log, p.Followed, p.unsure = NewSentLog(first, interval), first, ^uint32(0)
+	p.Log, p.Followed, p.unsure = NewSentLog(first, p.Interval), first, ^uint32(0)
 	p.exact = 0
 	p.Trip, p.AnyAcked = clock.RoundTrip{}, false
-	p.Join, p.Silence, p.Settled, p.arrivals = Join{}, Silence{answered: first}, Settled{interval: uint8(interval)}, nil
+	p.Join, p.Silence, p.Settled, p.arrivals = Join{}, Silence{answered: first}, Settled{}, nil
 	p.Classes.Compact = compact
 	p.Structure = nil
 	if waits {
@@ -99,7 +98,7 @@ func (p *Tracker) Around(r *Around, slot int, born, t delta.Tick) {
 		r.expect(&p.Log, slot, t)
 	}
 	if r.Rested = r.From; r.Before && r.After && r.To-r.From > p.Interval {
-		if known, ok := p.arrivals.packets.at(r.To, p.Interval); ok && known.After(r.From) && known.Before(r.To) {
+		if known, ok := p.arrivals.packets.at(r.To); ok && known.After(r.From) && known.Before(r.To) {
 			r.Rested = known
 		}
 	}
@@ -110,7 +109,7 @@ func (p *Tracker) Around(r *Around, slot int, born, t delta.Tick) {
 func (p *Tracker) Certify(sequence uint32, base delta.Tick) bool {
 	settled := p.Settled.certifies(base)
 	if p.arrivals != nil {
-		p.arrivals.packets.sent(sequence, p.Snap.Tick, base, settled)
+		p.arrivals.packets.sent(sequence, p.Snap.Tick, base, p.Interval, settled)
 	}
 	return settled
 }
@@ -138,16 +137,10 @@ func (p *Tracker) noteArrival(sent *SentPacket, sequence uint32) {
 // complete: from any packet that it may have acknowledged since the one that it is known to have. That
 // the packet is overtaken by too many others is unlikely, even if twice as many are sent from now on.
 func (p *Tracker) HeaderForm() wire.HeaderForm {
-	switch {
-	case !p.Join.Complete || !p.AnyAcked || p.Log.Next-p.RecentSequence > wire.ShortReach,
-		p.Log.moreSince(p.Snap.Tick-p.Trip.Slack(), wire.ShortReach/2):
-		return wire.HeaderLong
-	case p.Log.steadySince(p.RecentSequence, p.Snap.Tick):
-		return wire.HeaderImplied
-	case p.Snap.Tick-p.Recent > wire.ShortTicks:
+	if !p.Join.Complete || !p.AnyAcked || p.Log.moreSince(p.Snap.Tick-p.Trip.Slack(), wire.ShortReach/2) {
 		return wire.HeaderLong
 	}
-	return wire.HeaderShort
+	return p.Log.form(p.RecentSequence, p.Recent, p.Snap.Tick)
 }
 
 // Patience returns after how many ticks without an acknowledgement the peer counts as silent.

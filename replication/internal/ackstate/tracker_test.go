@@ -34,7 +34,7 @@ func newTrackedPeer() *trackedPeer {
 	snap.Slots.InitClasses(0)
 	p := &trackedPeer{slots: &snap.Slots}
 	p.Init(snap, &interest.Shared{}, &p.sight, &counters.PeerCounters{}, p)
-	p.Begin(0, 1, false, false)
+	p.Begin(0, false, false)
 	return p
 }
 

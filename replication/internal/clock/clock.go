@@ -99,7 +99,7 @@ func (c *Ticks) EndApply() {
 		c.frame = max(c.frame+(c.step-c.frame)/frameShare, min(c.step, c.before))
 	}
 	if c.step > 0 { // an Apply at the same time as the one before ends no frame
-		c.long.Note(c.isLong())
+		c.long.Note(c.share())
 	}
 	c.step, c.before = 0, c.step
 	if !c.measured {

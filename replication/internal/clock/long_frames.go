@@ -1,26 +1,26 @@
 package clock
 
-// LongFrames knows whether most frames of a client are long. Then the client is slow, and plans them. Otherwise a long
-// frame is a hitch, and what arrived in it has waited for the client. A game that loads has some, too.
+// LongFrames knows whether a client spends most of its time in long frames. Then it is slow, and plans them.
+// Otherwise a long frame is a hitch, and what arrived in it has waited for the client. A game that loads has some, too.
 type LongFrames struct {
-	more int // by how many more of the latest frames were long than were not
+	more float64 // by how much more the latest frames were long than not; a long one counts 1, others their share
 }
 
 const (
 	// fewFrames is how many long frames do not mean that most are.
 	fewFrames = 4
-	// lately bounds how many frames count: a game may become slow for good.
+	// lately bounds how much counts: a game may become slow for good.
 	lately = 60
 )
 
-// Note counts a frame.
-func (l *LongFrames) Note(long bool) {
-	if long {
+// Note counts a frame. share is its length, divided by that of the longest frame that is not long.
+func (l *LongFrames) Note(share float64) {
+	if share > 1 {
 		l.more = min(l.more+1, lately)
 	} else {
-		l.more = max(l.more-1, -lately)
+		l.more = max(l.more-share, -lately)
 	}
 }
 
-// Usual reports whether most frames are long.
+// Usual reports whether most time is spent in long frames.
 func (l *LongFrames) Usual() bool { return l.more > fewFrames }

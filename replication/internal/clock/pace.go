@@ -52,8 +52,8 @@ func (p *pace) time() float64 { return float64(uint64(p.wraps)<<32|uint64(p.Now)
 // hitch reports whether the present frame is longer than the game plans: packets that came in it have waited for the
 // client.
 func (p *pace) hitch() bool {
-	return p.isLong() && (!p.long.Usual() || p.step > float64(p.Rate))
+	return p.share() > 1 && (!p.long.Usual() || p.step > float64(p.Rate))
 }
 
-// isLong reports whether the present frame is longer than those of most games.
-func (p *pace) isLong() bool { return p.step > max(float64(p.Rate)/8, 1.5) }
+// share returns the length of the present frame, divided by that of the longest ones of most games.
+func (p *pace) share() float64 { return p.step / max(float64(p.Rate)/8, 1.5) }

@@ -39,25 +39,35 @@ func TestSlowFramesAreNoHitches(t *testing.T) {
 	}
 }
 
-// TestLongFrames: it takes a few long frames more than others until long ones are usual, and a second at 60 of them to
-// find out that they are no more.
+// TestLongFrames: it takes more than a few long frames until they are usual, after others half of their time, and some
+// seconds of others to find out that they are no more. A long one among short ones is usual if it takes most of the time.
 func TestLongFrames(t *testing.T) {
 	var l LongFrames
-	for range 200 {
-		l.Note(false)
+	for range 1000 {
+		l.Note(1. / 8)
 	}
-	note := func(n int, long bool) {
+	note := func(n int, share float64) {
 		for range n {
-			l.Note(long)
+			l.Note(share)
 		}
 	}
-	note(lately+fewFrames, true)
+	note(lately+fewFrames, 9)
 	require.False(t, l.Usual())
-	note(1, true)
+	note(1, 1.01)
 	require.True(t, l.Usual())
-	note(1000, true)
-	note(lately-fewFrames-1, false)
+	note(1000, 2)
+	note(8*(lately-fewFrames)-1, 1./8)
 	require.True(t, l.Usual())
-	note(1, false)
+	note(1, 1./8)
 	require.False(t, l.Usual())
+	for range 100 {
+		note(1, 9)
+		note(9, 1./8)
+	}
+	require.False(t, l.Usual())
+	for range 200 {
+		note(1, 1.1)
+		note(7, 1./8)
+	}
+	require.True(t, l.Usual())
 }

@@ -188,6 +188,7 @@ func TestStampsOfManyInputs(t *testing.T) {
 // TestStampsAfterAStepBack: a client that gives inputs again for ticks for which the server has others does not refer to
 // their stamps.
 func TestStampsAfterAStepBack(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	rng := rand.New(rand.NewPCG(replicationtest.Seed(t), 1))
 	referring, packets := 0, 0
 	for range 200 {
@@ -216,6 +217,7 @@ func TestStampsAfterAStepBack(t *testing.T) {
 // TestStampsAfterAPause: a client may pause for as long as a server waits for inputs, and the last report may be of any
 // tick of that.
 func TestStampsAfterAPause(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	for pause := 1; pause < 60; pause++ {
 		for got := range pause { // ticks of the pause in which reports come
 			x := newStampedInputs(t, rand.New(rand.NewPCG(uint64(pause), uint64(got))), ^delta.Tick(60))
@@ -239,6 +241,7 @@ func TestStampsAfterAPause(t *testing.T) {
 
 // TestStampsAfterAReconnect: inputs of the session before are none of this one, though it may have the same ticks.
 func TestStampsAfterAReconnect(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	rng := rand.New(rand.NewPCG(replicationtest.Seed(t), 1))
 	for range 200 {
 		x := newStampedInputs(t, rng, delta.Tick(rng.Uint32()))

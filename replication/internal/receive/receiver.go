@@ -27,6 +27,7 @@ type Receiver struct {
 	NearTick  uint32     // newest tick received, at first that of the welcome
 	AnyState  bool       // a state packet of this session was received
 	StateTick uint32     // of the newest state packet of any session
+	Interval  uint8      // in ticks, between state packets, as of the newest one; 0 before the first
 	Window    wire.ReceiveWindow
 	ackedUpTo [2]uint32 // newest sequences in the last two acks
 	refreshed uint32    // pages of replicas that were refreshed so far
@@ -76,7 +77,7 @@ func (rc *Receiver) Begin(m *wire.Welcome) {
 	rc.in.former.reset(rc.Keep)
 	rc.NearTick = m.Tick
 	rc.ackedUpTo = [2]uint32{m.Sequence - 1, m.Sequence - 1}
-	rc.Window = wire.NewReceiveWindow(m.Sequence, uint32(m.Interval))
+	rc.Window = wire.NewReceiveWindow(m.Sequence)
 	rc.Settled.begin(m.Sequence)
 	rc.AnyState, rc.NewAcks = false, false
 	rc.Missing = rc.Missing[:0]
@@ -105,6 +106,9 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 	if !rc.Window.Fresh(h.Sequence) || key.Off && !rc.Window.Near(h.Sequence) {
 		return h, wire.ErrStale
 	}
+	if h.Interval < 1 || h.Interval > wire.MaxInterval {
+		return h, wire.ErrMalformed
+	}
 	if err = rc.DecodeBody(rest, pad, &h); !StateTaken(err) {
 		return h, err
 	}
@@ -116,11 +120,11 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 	rc.stats.Packets++
 	rc.stats.Bytes += uint64(len(packet))
 	late := int32(h.Sequence-rc.Window.Newest) <= 0
-	if rc.Window.Add(h.Sequence, h.Tick, err == nil); err == nil {
-		rc.Settled.arrive(&rc.Window, h.Sequence, delta.Tick(h.Tick), h.Settled, late)
+	if rc.Window.Add(&h, err == nil); err == nil {
+		rc.Settled.arrive(&rc.Window, h.Sequence, delta.Tick(h.Tick), late)
 	}
 	if !rc.AnyState || int32(h.Tick-rc.NearTick) > 0 {
-		rc.NearTick, rc.StateTick = h.Tick, h.Tick
+		rc.NearTick, rc.StateTick, rc.Interval = h.Tick, h.Tick, h.Interval
 	}
 	rc.AnyState, rc.NewAcks = true, true
 	rc.Watch.notePacket(delta.Tick(h.Tick), h.Sequence)
@@ -131,7 +135,7 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 func (rc *Receiver) commit(h *wire.StateHeader, base delta.Tick) error {
 	s, now := &rc.staged, delta.Tick(h.Tick)
 	if h.Settled {
-		rc.Settled.take(&rc.Window, claim{sequence: h.Sequence, tick: now, base: base})
+		rc.Settled.take(&rc.Window, claim{h.Sequence, now, base, delta.Tick(h.Interval)})
 	}
 	if rc.AnyState && delta.Tick(rc.NearTick).After(now) {
 		now = delta.Tick(rc.NearTick)

@@ -53,7 +53,7 @@ func (o *outbox) copyOf(from *encode.SharedPacket, sequence uint32) []byte {
 	size := o.headSize(form)
 	packet := o.buf[:size+copy(o.buf[size:], from.Body)]
 	h := wire.StateHeader{
-		Sequence: sequence, Tick: uint32(o.snap.Tick), Form: form, Wide: o.key.Off,
+		Sequence: sequence, Tick: uint32(o.snap.Tick), Interval: uint8(o.acked.Interval), Form: form, Wide: o.key.Off,
 		Complete: o.acked.Join.Complete, Settled: o.acked.Certify(sequence, from.Base),
 	}
 	if o.key.Off || from.Copies == 1 {

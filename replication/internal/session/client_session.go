@@ -99,7 +99,7 @@ type ClientSession struct {
 	joinRoom    int    // its largest size
 
 	State   ClientState
-	met     bool   // there has been a session
+	Met     bool   // there has been a session
 	Err     error  // why the connection ended or was refused
 	Nonce   uint64 // of the present introduction
 	seeded  bool   // the nonces are reproducible
@@ -168,7 +168,7 @@ func (s *ClientSession) Status() Status {
 		return statusDisconnected
 	case s.State == clientConnected:
 		return statusConnected
-	case s.met:
+	case s.Met:
 		return statusReconnecting
 	}
 	return statusConnecting
@@ -343,7 +343,7 @@ func (s *ClientSession) receiveWelcome(m *wire.Welcome) (begins bool) {
 // Begin begins the session of a welcome. held reports whether the previous session had states.
 func (s *ClientSession) Begin(m *wire.Welcome, held bool) {
 	s.stats.Sessions++
-	s.met, s.Complete = true, false
+	s.Met, s.Complete = true, false
 	s.ID = m.Session
 	if s.former = s.Down; held { // late hashes and disconnects may be of either
 		s.formerHeld = s.Down

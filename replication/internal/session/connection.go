@@ -93,14 +93,14 @@ type Incoming struct {
 }
 
 // Receive reads a packet from the client, or finds the part that does. now is the tick of the latest
-// Replicate, next the sequence of the next packet to the client, interval that between state packets.
-func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32, interval delta.Tick) (Incoming, error) {
+// Replicate, next the sequence of the next packet to the client.
+func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (Incoming, error) {
 	if c.State == Ended {
 		c.repeatDisconnect(packet)
 		return Incoming{}, wire.ErrUnexpected
 	}
 	if body := wire.OpenHandshake(packet); body != nil {
-		return Incoming{}, c.receiveHello(body, now, next, interval)
+		return Incoming{}, c.receiveHello(body, now, next)
 	}
 	if use, ok := c.receiveDisconnect(packet); ok {
 		return Incoming{Use: use}, nil
@@ -145,7 +145,7 @@ func (c *Connection) Enforce(pending int) {
 // receiveHello answers a client that introduces itself. The offered session replaces the
 // present one only when a packet of it arrives, so that a late copy of an old hello
 // changes nothing.
-func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32, interval delta.Tick) error {
+func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) error {
 	var h wire.Hello
 	if wire.PacketKind(body[0]) != wire.KindHello {
 		return wire.ErrUnexpected
@@ -173,13 +173,12 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32, inte
 			return err
 		}
 		offered = c.offer(&h, next)
-		offered.Interval = uint8(interval)
 	}
 	m := wire.Welcome{
 		Version: wire.ProtocolVersion, NoChecksum: c.opts.NoChecksum, Compact: offered.Compact,
 		Window: uint8(c.opts.Window),
 		Nonce:  h.Nonce, Session: offered.ID, Tick: uint32(now), Sequence: offered.First, Instance: s.Instance,
-		TickRate: uint16(c.opts.TickRate), Interval: offered.Interval,
+		TickRate: uint16(c.opts.TickRate),
 	}
 	c.answerHello(m.Append(s.answer[:wire.ChecksumSize]))
 	return nil

@@ -8,7 +8,6 @@ type session struct {
 	nonce    uint64
 	open     bool
 	Compact  bool     // the coding is Compact
-	Interval uint8    // between state packets, in its welcome
 	First    uint32   // sequence of its first state packet
 	Slots    uint32   // number of slots that the client has, 0 if it is not known
 	JoinData []byte   // of the hello

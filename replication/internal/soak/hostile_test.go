@@ -82,7 +82,7 @@ func (x *hostile) welcome() []byte {
 	body = binary.LittleEndian.AppendUint32(body, x.tick)
 	body = binary.LittleEndian.AppendUint32(body, x.sequence)
 	body = binary.LittleEndian.AppendUint64(body, g.Uint64N(3))
-	body = append(binary.LittleEndian.AppendUint16(body, uint16(1+g.IntN(1000))), byte(1+g.IntN(60)))
+	body = binary.LittleEndian.AppendUint16(body, uint16(1+g.IntN(1000)))
 	return withChecksum(handshakeKey, x.spoilt(body, 30))
 }
 
@@ -161,7 +161,7 @@ func (x *hostile) again() []byte {
 	switch body[0] & 7 {
 	case kindState:
 		tick := tickOf(body) - tickOf(x.genuine[0])
-		return x.state(body[0], x.began+tick, as(append([]byte(nil), body[9:]...), 1), honest)
+		return x.state(body[0], x.began+tick, as(append([]byte(nil), body[longHeader:]...), 1), honest)
 	case kindMessages:
 		head := 3
 		if body[0]&longBit != 0 {
@@ -172,17 +172,21 @@ func (x *hostile) again() []byte {
 	return withChecksum(x.checksumKey(), as(append([]byte(nil), body...), 1))
 }
 
+// longHeader is the size of a long header of a state packet, with the first byte.
+const longHeader = 10
+
 // tickOf returns the tick of a state packet with a long header.
 func tickOf(body []byte) uint32 { return binary.LittleEndian.Uint32(body[5:]) }
 
 // A completer makes the headers of state packets long. It gets all packets, in their order.
 type completer struct {
-	interval, sequence, tick uint32
+	sequence, tick uint32
+	interval       uint8
 }
 
 func (x *completer) long(body []byte, wide bool) []byte {
 	if body[0]&shortBit == 0 {
-		x.sequence, x.tick = binary.LittleEndian.Uint32(body[1:]), tickOf(body)
+		x.sequence, x.tick, x.interval = binary.LittleEndian.Uint32(body[1:]), tickOf(body), body[9]
 		return body
 	}
 	first, implied, size := body[0]&(1<<6-1)|completeBit, body[0]&impliedBit != 0, uint(1)
@@ -199,12 +203,12 @@ func (x *completer) long(body []byte, wide bool) []byte {
 	}
 	n := steps(x.sequence)
 	if x.sequence += n; implied {
-		x.tick += n * x.interval
+		x.tick += n * uint32(x.interval)
 	} else {
 		x.tick += steps(x.tick)
 	}
 	long := binary.LittleEndian.AppendUint32([]byte{first}, x.sequence)
-	return append(binary.LittleEndian.AppendUint32(long, x.tick), body...)
+	return append(append(binary.LittleEndian.AppendUint32(long, x.tick), x.interval), body...)
 }
 
 // state returns a state packet with a long header.
@@ -224,7 +228,11 @@ func (x *hostile) state(first byte, tick uint32, rest []byte, honest bool) []byt
 		body[0] ^= byte(g.IntN(8)) << 3
 	}
 	body = binary.LittleEndian.AppendUint32(body, sequence)
-	body = binary.LittleEndian.AppendUint32(body, tick)
+	interval := byte(1 + g.IntN(60))
+	if !honest && g.one(10) {
+		interval = byte(g.Uint32())
+	}
+	body = append(binary.LittleEndian.AppendUint32(body, tick), interval)
 	return withChecksum(x.checksumKey()^(sequence*0x9E3779B1+tick*0x85EBCA6B), append(body, rest...))
 }
 
@@ -291,8 +299,7 @@ func honest(t *testing.T, seed uint64) (*episode, [][]byte) {
 	c.spoil = false
 	c.link.SetConfig(netsim.Config{})
 	c.tap = func(packet []byte) {
-		if len(packet) == 4+39 && packet[4] == kindWelcome {
-			all.interval = uint32(packet[len(packet)-1])
+		if len(packet) == 4+38 && packet[4] == kindWelcome {
 			return
 		}
 		if ep.hosts[0].checksums {
@@ -302,7 +309,7 @@ func honest(t *testing.T, seed uint64) (*episode, [][]byte) {
 		if kind == kindState || kind == kindInputs { // or settled state
 			packet = all.long(packet, !ep.hosts[0].checksums)
 		}
-		if kind == kindState || len(bodies) > 0 && kind > kindState && len(packet) >= 9 {
+		if kind == kindState || len(bodies) > 0 && kind > kindState && len(packet) >= longHeader {
 			bodies = append(bodies, append([]byte(nil), packet...))
 		}
 	}

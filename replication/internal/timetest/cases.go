@@ -104,18 +104,28 @@ func Play(t testing.TB, seed uint64) (worst Figures) {
 // PlaySlow plays clients with few frames per second, and returns the largest share of inputs that were missed.
 func PlaySlow(t testing.TB, seed uint64) (worst float64) {
 	for _, c := range []struct {
-		tickRate int
-		fps      float64
-	}{{30, 7.5}, {30, 6}, {30, 5}, {20, 4}, {10, 2}} {
+		tickRate    int
+		fps, second float64
+	}{
+		{30, 7.5, 0},
+		{30, 6, 0},
+		{30, 5, 0},
+		{20, 4, 0},
+		{10, 2, 0},
+		{30, 5, 16},
+		{30, 7, 33},
+		{20, 5, 100},
+		{20, 4, 8},
+	} {
 		for _, s := range settings() {
-			s.tickRate, s.interval, s.fps, s.options = c.tickRate, 1, c.fps, nil
+			s.tickRate, s.interval, s.fps, s.second, s.options = c.tickRate, 1, c.fps, c.second, nil
 			p := newPlay(t, seed, &s)
 			p.run(40, nil)
 			asked, missed := p.asked, p.missed
 			p.run(30, nil)
 			share := float64(p.missed-missed) / float64(p.asked-asked)
-			t.Logf("%d ticks and %v frames per second, %v ms: %.2f %% missed",
-				c.tickRate, c.fps, s.link.Latency, 100*share)
+			t.Logf("%d ticks and %v frames per second, every second one of %v ms, a path of %v ms: %.2f %% missed",
+				c.tickRate, c.fps, c.second, s.link.Latency, 100*share)
 			worst = max(worst, share)
 		}
 	}

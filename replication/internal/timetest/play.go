@@ -37,6 +37,8 @@ type play struct {
 
 	tickLength, frameLength float64
 	uneven                  float64 // a frame is longer or shorter by up to this share
+	second                  float64 // the length of every second frame, if it is not 0
+	frames                  int
 
 	now       float64
 	nextTick  float64
@@ -57,6 +59,7 @@ type play struct {
 type setting struct {
 	tickRate, interval int
 	fps, uneven        float64
+	second             float64       // the length of every second frame in ms, if it is not 0
 	link               netsim.Config // in milliseconds
 	options            []replication.ServerOption
 }
@@ -75,7 +78,8 @@ func newPlay(t testing.TB, seed uint64, s *setting) *play {
 	world, mirror := ecs.NewWorld(), ecs.NewWorld()
 	p := &play{
 		t: t, rng: rand.New(rand.NewPCG(seed, 7)), server: replication.NewServer(&world, schema(), options...),
-		link: netsim.NewLink(seed, s.link), tickLength: 1000 / float64(s.tickRate), uneven: s.uneven,
+		link: netsim.NewLink(seed, s.link), tickLength: 1000 / float64(s.tickRate),
+		uneven: s.uneven, second: s.second,
 	}
 	p.setFPS(s.fps)
 	p.nextTick, p.nextFrame = p.rng.Float64()*p.tickLength, p.rng.Float64()*p.frameLength
@@ -112,7 +116,11 @@ func (p *play) run(seconds float64, each func()) {
 			continue
 		}
 		p.frame()
-		p.nextFrame += p.frameLength * (1 - p.uneven + 2*p.uneven*p.rng.Float64())
+		length := p.frameLength
+		if p.frames++; p.second != 0 && p.frames%2 == 0 {
+			length = p.second
+		}
+		p.nextFrame += length * (1 - p.uneven + 2*p.uneven*p.rng.Float64())
 		if each != nil {
 			each()
 		}

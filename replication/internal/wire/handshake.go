@@ -22,7 +22,7 @@ import "encoding/binary"
 
 const (
 	HelloSize   = 1 + 1 + 8 + 8 + 4 + 8 + 1 + 4 + 2
-	welcomeSize = 1 + 1 + 1 + 1 + 8 + 8 + 4 + 4 + 8 + 2 + 1
+	welcomeSize = 1 + 1 + 1 + 1 + 8 + 8 + 4 + 4 + 8 + 2
 	RefuseSize  = 1 + 1 + 8 + 4 + 4
 
 	// MaxTickRate bounds the ticks per second of a server, and MaxInterval the ticks from one state
@@ -105,7 +105,6 @@ type Welcome struct {
 	Sequence   uint32 // of the first state packet
 	Instance   uint64 // sessions with the same instance share their NetIDs
 	TickRate   uint16 // ticks per second
-	Interval   uint8  // ticks from one state packet to the next, at present
 }
 
 // Append appends the body of a welcome.
@@ -123,8 +122,7 @@ func (m *Welcome) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, m.Tick)
 	b = binary.LittleEndian.AppendUint32(b, m.Sequence)
 	b = binary.LittleEndian.AppendUint64(b, m.Instance)
-	b = binary.LittleEndian.AppendUint16(b, m.TickRate)
-	return append(b, m.Interval)
+	return binary.LittleEndian.AppendUint16(b, m.TickRate)
 }
 
 // Parse reads the body of a welcome.
@@ -139,8 +137,8 @@ func (m *Welcome) Parse(b []byte) bool {
 	m.Tick = binary.LittleEndian.Uint32(b[20:])
 	m.Sequence = binary.LittleEndian.Uint32(b[24:])
 	m.Instance = binary.LittleEndian.Uint64(b[28:])
-	m.TickRate, m.Interval = binary.LittleEndian.Uint16(b[36:]), b[38]
-	return m.TickRate >= 1 && m.TickRate <= MaxTickRate && m.Interval >= 1 && m.Interval <= MaxInterval
+	m.TickRate = binary.LittleEndian.Uint16(b[36:])
+	return m.TickRate >= 1 && m.TickRate <= MaxTickRate
 }
 
 // Refuse answers a client that has another schema, with a piece of the server's schema text.

@@ -6,20 +6,21 @@ const WindowSize = 1024
 // ReceiveWindow remembers which of the last [WindowSize] packets arrived, and which of
 // them are acknowledged.
 type ReceiveWindow struct {
-	Newest   uint32                  // before the first packet, the sequence before it
-	Any      bool                    // a packet arrived
-	far      uint32                  // of the latest packet, if Near refused it; otherwise Newest
-	interval uint32                  // see NewReceiveWindow
-	seen     [WindowSize / 64]uint64 // bit by sequence modulo WindowSize
-	acked    [WindowSize / 64]uint64
-	ticks    [WindowSize]uint32 // of those that are acknowledged, by sequence modulo WindowSize
+	Newest uint32                  // before the first packet, the sequence before it
+	Any    bool                    // a packet arrived
+	far    uint32                  // of the latest packet, if Near refused it; otherwise Newest
+	seen   [WindowSize / 64]uint64 // bit by sequence modulo WindowSize
+	acked  [WindowSize / 64]uint64
+
+	// Of those that are acknowledged, by sequence modulo WindowSize.
+	ticks     [WindowSize]uint32
+	intervals [WindowSize]uint8
 }
 
 // NewReceiveWindow returns the window of a session whose first packet has the given
-// sequence. Packets before that are not of this session. interval is the one between state packets that
-// the welcome named, in ticks.
-func NewReceiveWindow(first, interval uint32) ReceiveWindow {
-	w := ReceiveWindow{Newest: first - 1, far: first - 1, interval: interval}
+// sequence. Packets before that are not of this session.
+func NewReceiveWindow(first uint32) ReceiveWindow {
+	w := ReceiveWindow{Newest: first - 1, far: first - 1}
 	for i := range w.seen {
 		w.seen[i] = ^uint64(0)
 	}
@@ -48,8 +49,9 @@ func (w *ReceiveWindow) Near(sequence uint32) bool {
 	return apart != 0 && -WindowSize < apart && apart < WindowSize
 }
 
-// Add notes that a fresh packet of a tick arrived and whether to acknowledge it.
-func (w *ReceiveWindow) Add(sequence, tick uint32, ack bool) {
+// Add notes that a fresh packet arrived and whether to acknowledge it.
+func (w *ReceiveWindow) Add(h *StateHeader, ack bool) {
+	sequence := h.Sequence
 	w.Any = true
 	if ahead := int32(sequence - w.Newest); ahead > 0 {
 		for i := uint32(1); i <= min(uint32(ahead), WindowSize); i++ {
@@ -59,7 +61,7 @@ func (w *ReceiveWindow) Add(sequence, tick uint32, ack bool) {
 	}
 	w.far = w.Newest
 	w.set(sequence, true, ack)
-	w.ticks[sequence%WindowSize] = tick
+	w.ticks[sequence%WindowSize], w.intervals[sequence%WindowSize] = h.Tick, h.Interval
 }
 
 func (w *ReceiveWindow) set(sequence uint32, seen, ack bool) {
@@ -79,15 +81,15 @@ func (w *ReceiveWindow) Acked(sequence uint32) bool {
 	return w.Any && w.Newest-sequence < WindowSize && w.acked[sequence%WindowSize/64]>>(sequence%64)&1 != 0
 }
 
-// reference returns the tick of the newest acknowledged packet among the [ShortReach] before a sequence,
-// and how many packets before it is, or 0 if there is none.
-func (w *ReceiveWindow) reference(sequence uint32) (back, tick uint32) {
-	for back = 1; back <= ShortReach; back++ {
+// reference returns the newest acknowledged packet among the [ShortReach] before a sequence, and false if there is
+// none.
+func (w *ReceiveWindow) reference(sequence uint32) (uint32, bool) {
+	for back := uint32(1); back <= ShortReach; back++ {
 		if at := sequence - back; w.Acked(at) {
-			return back, w.ticks[at%WindowSize]
+			return at, true
 		}
 	}
-	return 0, 0
+	return 0, false
 }
 
 // History returns 32 acknowledgement bits: bit i is for packet from-i.

@@ -10,13 +10,14 @@ import (
 
 // StateHeader precedes the entries of a state packet:
 //
-//	checksum 32 | kind 3, pad 3, complete 1, 0 | sequence 32 | tick 32
+//	checksum 32 | kind 3, pad 3, complete 1, 0 | sequence 32 | tick 32 | interval 8
 //	checksum 32 | kind 3, pad 3, implied 1, 1 | low bits of the sequence | low bits of the tick, unless implied
 //
 // The low bits are 8 of each, but 16 in sessions without checksums. The client completes the sequence to
 // the one nearest to the newest that it received. It completes the tick from the packet's reference: of
 // the [ShortReach] packets before it, the newest that it acknowledged. A tick that is implied is as many
-// send intervals after that of the reference as there are packets from one to the other.
+// send intervals after that of the reference as there are packets from one to the other. The interval is
+// that of the reference.
 //
 // So the server knows whether the client can: it must have acknowledged one of these packets, and all
 // that were sent since must agree. If a packet is overtaken by so many others that its sequence is
@@ -24,6 +25,7 @@ import (
 type StateHeader struct {
 	Sequence uint32
 	Tick     uint32
+	Interval uint8 // ticks from one that is sent to the client to the next
 	Form     HeaderForm
 	Wide     bool // short numbers have 16 bits, because the session has no checksums
 	Complete bool // implied by the short forms
@@ -54,7 +56,7 @@ const (
 	ShortReach = 1<<7 - 1
 	ShortTicks = 1<<8 - 1
 	// MaxStateHeader is the size of the longest header of a state packet, without the checksum.
-	MaxStateHeader = 1 + 4 + 4
+	MaxStateHeader = 1 + 4 + 4 + 1
 )
 
 const (
@@ -94,6 +96,7 @@ func (h *StateHeader) Put(b []byte) {
 		}
 		binary.LittleEndian.PutUint32(b[1:], h.Sequence)
 		binary.LittleEndian.PutUint32(b[5:], h.Tick)
+		b[9] = h.Interval
 		return
 	}
 	b[0] |= shortBit
@@ -146,22 +149,24 @@ func (w *ReceiveWindow) ParseHeader(body []byte, wide bool) (h StateHeader, rest
 	}
 	if h.Form == HeaderLong {
 		h.Sequence, h.Tick = binary.LittleEndian.Uint32(body[1:]), binary.LittleEndian.Uint32(body[5:])
+		h.Interval = body[9]
 		return h, body[size:], pad, nil
 	}
 	k := h.shortSize()
 	h.Sequence = complete(body[1:][:k], w.Newest-1<<(8*k-1))
-	back, tick := w.reference(h.Sequence)
+	reference, ok := w.reference(h.Sequence)
 	switch {
-	case back > 0:
+	case ok:
 	case h.Wide:
 		return h, nil, 0, ErrStale
 	default:
 		return h, nil, 0, ErrChecksum // it can't match
 	}
-	if h.Form == HeaderImplied {
-		h.Tick = tick + back*w.interval
+	i := reference % WindowSize
+	if h.Interval = w.intervals[i]; h.Form == HeaderImplied {
+		h.Tick = w.ticks[i] + (h.Sequence-reference)*uint32(h.Interval)
 	} else {
-		h.Tick = complete(body[1+k:][:k], tick)
+		h.Tick = complete(body[1+k:][:k], w.ticks[i])
 	}
 	return h, body[size:], pad, nil
 }

@@ -16,29 +16,33 @@ func TestShortHeadersAreCompleted(t *testing.T) {
 	forms := map[HeaderForm]int{}
 	late := 0
 	for range 300 {
-		const interval = 3
+		interval := uint32(3)
 		key := SessionKey(1, rng.Uint64(), false, rng.IntN(4) == 0)
 		first := ^uint32(0) - uint32(rng.IntN(600))
-		w := NewReceiveWindow(first, interval)
+		w := NewReceiveWindow(first)
 		type sent struct {
 			packet []byte
 			h      StateHeader
 		}
 		var way []sent
-		sequence, tick, known, steady := first, ^uint32(0)-uint32(rng.IntN(600)), first, first
+		sequence, tick, known, steady, changed := first, ^uint32(0)-uint32(rng.IntN(600)), first, first, first
 		knownTick, rarely := tick, 1+rng.IntN(150)
-		w.Add(first, tick, true)
+		w.Add(&StateHeader{Sequence: first, Tick: tick, Interval: uint8(interval)}, true)
 		for range 600 {
 			before := tick
+			if rng.IntN(200) == 0 {
+				interval = 1 + uint32(rng.IntN(MaxInterval))
+				changed, steady = sequence+1, sequence+1
+			}
 			if tick += interval; rng.IntN(30) == 0 {
-				tick += uint32(rng.IntN(8)) - interval
+				tick += uint32(rng.IntN(8)) - min(interval, 3)
 			}
 			if sequence++; tick != before+interval {
 				steady = sequence
 			}
-			h := StateHeader{Sequence: sequence, Tick: tick, Wide: key.Off}
+			h := StateHeader{Sequence: sequence, Tick: tick, Interval: uint8(interval), Wide: key.Off}
 			switch {
-			case sequence-known > ShortReach:
+			case sequence-known > ShortReach, int32(known-changed) < 0:
 			case int32(known-steady) >= 0:
 				h.Form = HeaderImplied
 			case tick-knownTick <= ShortTicks:
@@ -75,7 +79,7 @@ func TestShortHeadersAreCompleted(t *testing.T) {
 				if !w.Fresh(got.Sequence) {
 					continue
 				}
-				w.Add(got.Sequence, got.Tick, true)
+				w.Add(&got, true)
 				if rng.IntN(rarely) == 0 && int32(got.Sequence-known) > 0 { // an ack comes back
 					known, knownTick = got.Sequence, got.Tick
 				}
@@ -88,7 +92,7 @@ func TestShortHeadersAreCompleted(t *testing.T) {
 
 // TestShortHeadersNeedAReference: nothing completes the header of a packet if none of those before it arrived.
 func TestShortHeadersNeedAReference(t *testing.T) {
-	w := NewReceiveWindow(1, 1)
+	w := NewReceiveWindow(1)
 	for _, form := range []HeaderForm{HeaderShort, HeaderImplied} {
 		h := StateHeader{Sequence: 5, Tick: 9, Form: form, Complete: true}
 		b := make([]byte, h.Size())
