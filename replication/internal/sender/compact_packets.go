@@ -1,11 +1,7 @@
 package sender
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/compact"
 	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
@@ -60,10 +56,9 @@ func (k *packetWriter) counterOf(entry *compact.Entry, full bool) *uint64 {
 	return &k.stats.Updates
 }
 
-// startCompact opens a packet, given the slot of its first entry.
+// startCompact is start for the coding Compact. The packet is open.
 func (k *packetWriter) startCompact(slot int, part bool) {
 	x := k.Compact
-	k.start()
 	x.Room = len(k.out.buf) - k.body
 	x.E = delta.NewRangeEncoder(k.out.buf[k.body:])
 	x.State = x.Kept.Take()
@@ -92,12 +87,10 @@ func (k *packetWriter) startCompact(slot int, part bool) {
 	clear(x.Costs)
 }
 
-// dropCompact abandons the open packet.
+// dropCompact is abandon for the coding Compact.
 func (k *packetWriter) dropCompact() {
-	x := k.Compact
-	x.Kept.Give(x.State)
-	x.State = nil
-	k.isOpen, k.sent.Status = false, ackstate.SentUnused
+	k.Compact.Kept.Give(k.Compact.State)
+	k.Compact.State = nil
 }
 
 // finishCompact sends the open packet.
@@ -129,7 +122,7 @@ func (k *packetWriter) finishCompact() {
 }
 
 // putCompact appends the state of a slot of the given class, and returns the counter of the entry.
-// The error is that of put.
+// The error is that of append.
 func (k *packetWriter) putCompact(slot int, c *baseline.Class) (count *uint64, err error) {
 	entry := k.prepareCompact(slot, c)
 	full := entry.Kind == wire.EntryFull
@@ -139,25 +132,13 @@ func (k *packetWriter) putCompact(slot int, c *baseline.Class) (count *uint64, e
 	return k.counterOf(&entry, full), err
 }
 
-// addCompact appends an entry to the open packet, or to a new one if it does not fit.
+// addCompact appends an entry. The error is that of append.
 func (k *packetWriter) addCompact(slot int, kind baseline.RecordKind, entry *compact.Entry) error {
-	for {
-		if !k.isOpen {
-			if k.blocked() {
-				return errFull
-			}
-			k.startCompact(slot, entry.Kind == wire.EntryPart)
-		}
-		if k.tryCompact(slot, entry) {
-			k.record(slot, kind)
-			return nil
-		}
-		if k.Compact.Count == 0 {
-			k.dropCompact()
-			return errTooLarge
-		}
-		k.finish()
+	err := k.append(slot, kind == baseline.RecordPart, func() bool { return k.tryCompact(slot, entry) })
+	if err == nil {
+		k.record(slot, kind)
 	}
+	return err
 }
 
 // tryCompact appends an entry to the open packet. It returns false, and appends nothing, if the
@@ -202,10 +183,8 @@ func (k *packetWriter) tryCompact(slot int, entry *compact.Entry) bool {
 	return true
 }
 
-// compactTogether is putTogether for the coding Compact.
-func (k *packetWriter) compactTogether(entries []batchEntry) bool {
-	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
-	k.startCompact(int(entries[0].slot), false)
+// compactTogether is writeTogether for the coding Compact.
+func (k *packetWriter) compactTogether(entries []batchEntry) (size int, ok bool) {
 	counts := k.cache.Counts
 	for i := range entries {
 		slot := int(entries[i].slot)
@@ -215,23 +194,13 @@ func (k *packetWriter) compactTogether(entries []batchEntry) bool {
 		}
 		full := entry.Kind == wire.EntryFull
 		if !k.tryCompact(slot, &entry) {
-			k.dropCompact()
 			k.cache.Counts = counts // nothing was sent
-			return false
+			return 0, false
 		}
 		if entry.Kind != wire.EntryDespawn {
 			k.cache.CountCompact(&entry)
 			entries[i].count = k.counterOf(&entry, full)
 		}
 	}
-	bits := 0
-	for i := range entries {
-		bits -= int(entries[i].bits)
-		k.book(&entries[i])
-	}
-	bits += 8 * k.Compact.E.Len()
-	n := len(entries)
-	k.heads = max(bits/n+2, k.heads-1)
-	k.finish()
-	return true
+	return 8 * k.Compact.E.Len(), true
 }

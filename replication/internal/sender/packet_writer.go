@@ -51,14 +51,16 @@ func (k *packetWriter) begin() {
 // blocked reports whether no more packets may be sent now.
 func (k *packetWriter) blocked() bool { return k.acked.Log.Full() || k.budget.short() }
 
-// start opens a packet with the baselines that most entries are likely to have.
-func (k *packetWriter) start() {
+// start opens a packet with the baselines that most entries are likely to have. slot is that of its first entry, and
+// part reports whether that is a part of a large state.
+func (k *packetWriter) start(slot int, part bool) {
 	k.open(k.acked.Front())
-	c := k.cache
-	switch {
-	case k.Compact != nil:
+	if k.Compact != nil {
+		k.startCompact(slot, part)
 		return
-	case !k.refers:
+	}
+	c := k.cache
+	if !k.refers {
 		c.Ref, k.refers = k.acked.Reference(c.Ref[:0], k.front.A1), true
 		c.RefSlots = wire.CountSlots(c.Ref)
 	}
@@ -107,20 +109,70 @@ func (k *packetWriter) fitsNext(slot, n, bits int) bool {
 	return k.cache.Slots.FitsNext(slot, n, k.w.Remaining()-wire.MaxFrontBits-bits-headBits)
 }
 
-// put appends an entry to the open packet, or to a new one if it does not fit. It returns errFull
-// if no more packets may be sent, and errTooLarge if the entry is larger than a packet.
+// abandon gives up the open packet, of which nothing was recorded.
+func (k *packetWriter) abandon() {
+	if k.Compact != nil {
+		k.dropCompact()
+	}
+	k.isOpen, k.sent.Status = false, ackstate.SentUnused
+}
+
+// append calls try to append to the open packet, and once more with a new one if it returns false because that is too
+// full. slot is the first slot of what it appends, and part reports whether that is a part of a large state. It returns
+// errFull if no more packets may be sent, and errTooLarge if try fails in an empty packet.
+func (k *packetWriter) append(slot int, part bool, try func() bool) error {
+	for {
+		if !k.isOpen {
+			if k.blocked() {
+				return errFull
+			}
+			k.start(slot, part)
+		}
+		if try() {
+			return nil
+		}
+		if k.sent.Count == 0 {
+			k.abandon()
+			return errTooLarge
+		}
+		k.finish()
+	}
+}
+
+// anySize stands for a number of bits that is not known.
+const anySize = 1 << 30
+
+// add calls write to append an entry with at most so many bits of rows that takes so much work to decode. The error is
+// that of append.
+func (k *packetWriter) add(slot int, kind baseline.RecordKind, bits, work int, write func()) error {
+	return k.append(slot, kind == baseline.RecordPart, func() bool {
+		if bits == anySize || !k.fitsNext(slot, 1, bits) || !k.bears(work, bits) { // it may fit nevertheless
+			mark, slots, before := k.w.Mark(), k.cache.Slots.Mark(), k.Context
+			write()
+			if k.w.Err() != nil || !k.fits(0) || !k.bears(work, 0) && k.sent.Count > 0 {
+				k.w.Rollback(mark)
+				k.cache.Slots.Rollback(&slots)
+				k.Context = before
+				return false
+			}
+		} else {
+			write()
+		}
+		k.work += work
+		k.record(slot, kind)
+		return true
+	})
+}
+
+// put appends an entry. The error is that of append.
 func (k *packetWriter) put(slot int, r *encode.CachedEntry) error {
 	r.Copies++
 	bits := k.cache.Bytes(r)
-	// With another component set, a full state may take more than headBits before its rows.
-	if k.isOpen && (r.Kind != wire.EntryFull || k.snap.Slots.Info[slot].Set == k.Set) &&
-		k.fitsNext(slot, 1, int(r.Bits)) && k.bears(int(r.Work), int(r.Bits)) {
-		k.write(slot, r, bits)
-		k.work += int(r.Work)
-		k.record(slot, baseline.RecordState)
-		return nil
+	size := int(r.Bits)
+	if r.Kind == wire.EntryFull && k.snap.Slots.Info[slot].Set != k.Set {
+		size = anySize // it may take more than headBits before its rows
 	}
-	err := k.add(slot, baseline.RecordState, int(r.Work), func() { k.write(slot, r, bits) })
+	err := k.add(slot, baseline.RecordState, size, int(r.Work), func() { k.write(slot, r, bits) })
 	if err != nil {
 		r.Copies--
 	}
@@ -176,10 +228,10 @@ func (k *packetWriter) despawn(slot int) error {
 	if k.Compact != nil {
 		return k.addCompact(slot, baseline.RecordDespawn, &compact.Entry{Kind: wire.EntryDespawn})
 	}
-	return k.add(slot, baseline.RecordDespawn, 0, func() { k.head(slot, wire.EntryDespawn) })
+	return k.add(slot, baseline.RecordDespawn, anySize, 0, func() { k.head(slot, wire.EntryDespawn) })
 }
 
-// putPart appends a part of a slot's state. The error is that of put.
+// putPart appends a part of a slot's state. The error is that of append.
 func (k *packetWriter) putPart(slot int, l *ackstate.LargeState, i int) error {
 	payload := l.Encoded[i*l.Size : min((i+1)*l.Size, len(l.Encoded))]
 	numbers := [4]uint64{uint64(k.snap.Tick - l.Tick), uint64(len(l.Encoded)), uint64(l.Size), uint64(i)}
@@ -187,7 +239,7 @@ func (k *packetWriter) putPart(slot int, l *ackstate.LargeState, i int) error {
 		entry := compact.Entry{Kind: wire.EntryPart, Payload: payload, Part: numbers}
 		return k.addCompact(slot, baseline.RecordPart, &entry)
 	}
-	return k.add(slot, baseline.RecordPart, 0, func() {
+	return k.add(slot, baseline.RecordPart, anySize, 0, func() {
 		k.head(slot, wire.EntryPart)
 		for _, n := range numbers {
 			k.w.WriteExpGolomb(n, wire.PartOrder)
@@ -205,35 +257,6 @@ func (k *packetWriter) fullHead(slot int) {
 	k.w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
 	delta.WriteSet(&k.w, &info.Set, &k.Set)
 	k.Set = info.Set
-}
-
-// add calls write to append an entry that takes so much work to decode. If the entry does not fit,
-// it is removed and written to a new packet.
-func (k *packetWriter) add(slot int, kind baseline.RecordKind, work int, write func()) error {
-	for {
-		if !k.isOpen {
-			if k.blocked() {
-				return errFull
-			}
-			k.start()
-		}
-		mark, slots, before := k.w.Mark(), k.cache.Slots.Mark(), k.Context
-		write()
-		if k.w.Err() == nil && k.fits(0) && (k.bears(work, 0) || k.sent.Count == 0) {
-			k.work += work
-			k.record(slot, kind)
-			return nil
-		}
-		k.w.Rollback(mark)
-		k.cache.Slots.Rollback(&slots)
-		k.Context = before
-		if k.sent.Count == 0 {
-			k.isOpen = false
-			k.sent.Status = ackstate.SentUnused
-			return errTooLarge
-		}
-		k.finish()
-	}
 }
 
 // finish sends the open packet, if there is one.
@@ -275,12 +298,29 @@ func (k *packetWriter) putTogether(entries []batchEntry) (fits, blocked bool) {
 	if k.blocked() {
 		return false, true
 	}
-	if k.Compact != nil {
-		return k.compactTogether(entries), false
-	}
 	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
-	n := len(entries)
-	k.start()
+	k.start(int(entries[0].slot), false)
+	write := k.writeTogether
+	if k.Compact != nil {
+		write = k.compactTogether
+	}
+	size, ok := write(entries)
+	if !ok {
+		k.abandon()
+		return false, false
+	}
+	for i := range entries {
+		size -= int(entries[i].bits)
+		k.book(&entries[i])
+	}
+	k.heads = max(size/len(entries)+2, k.heads-1)
+	k.finish()
+	return true, false
+}
+
+// writeTogether appends entries to the open packet, which is empty. It returns the bits that they take, and false if
+// they do not fit.
+func (k *packetWriter) writeTogether(entries []batchEntry) (size int, ok bool) {
 	for i := range entries {
 		e := &entries[i]
 		slot := int(e.slot)
@@ -292,18 +332,8 @@ func (k *packetWriter) putTogether(entries []batchEntry) (fits, blocked bool) {
 		k.work += int(r.Work)
 		k.write(slot, r, k.cache.Bytes(r))
 	}
-	if k.w.Err() != nil || !k.fits(0) || n > 1 && !k.bears(0, 0) {
-		k.isOpen, k.sent.Status = false, ackstate.SentUnused
-		return false, false
-	}
-	heads := k.w.Len() + k.cache.Slots.MaxLen()
-	for i := range entries {
-		heads -= int(entries[i].bits)
-		k.book(&entries[i])
-	}
-	k.heads = max(heads/n+2, k.heads-1)
-	k.finish()
-	return true, false
+	ok = k.w.Err() == nil && k.fits(0) && (len(entries) == 1 || k.bears(0, 0))
+	return k.w.Len() + k.cache.Slots.MaxLen(), ok
 }
 
 // book records and counts an entry of a packet of groups.

@@ -51,7 +51,7 @@ func (p *stateSender) copyMost(run *encode.Run) {
 			room = p.copyBlock(run.Set, record.Record(), room)
 		}
 		if k.sent.Count == 0 || k.w.Err() != nil || !k.fits(0) || !k.bears(0, 0) { // rare: slot lists got longer
-			k.isOpen, k.sent.Status = false, ackstate.SentUnused
+			k.abandon()
 			continue
 		}
 		for i := range k.sent.Count {
@@ -142,19 +142,11 @@ func (k *packetWriter) relay(run *encode.Run) {
 	k.out.putCopies(run.Packets, sequence)
 }
 
-// putShared appends a slot's entry, which is in a packet set. The error is that of put.
+// putShared appends a slot's entry, which is in a packet set. The error is that of append.
 func (k *packetWriter) putShared(set *encode.PacketSet, slot int, of *baseline.Class) error {
 	x, bit := set.In(slot>>6), uint64(1)<<(slot&63)
-	n, work := x.Size(bit)
-	if k.isOpen && k.fitsNext(slot, 1, n) && k.bears(work, n) {
-		k.updateHead(slot, of.Baselines, false)
-		x.Append(&k.w, bit)
-		k.work += work
-		k.record(slot, baseline.RecordState)
-		x.Count(1)
-		return nil
-	}
-	err := k.add(slot, baseline.RecordState, work, func() {
+	size, work := x.Size(bit)
+	err := k.add(slot, baseline.RecordState, size, work, func() {
 		k.updateHead(slot, of.Baselines, false)
 		x.Append(&k.w, bit)
 	})
@@ -173,45 +165,34 @@ func (k *packetWriter) putCopies(set *encode.PacketSet, b int, slots, all uint64
 	}
 	x := set.In(b)
 	size, work := x.Size(slots)
-	if k.isOpen && k.fitsSlots(b, slots, size) && k.bears(work, 0) {
+	if put = slots; k.isOpen && k.fitsSlots(b, slots, size) && k.bears(work, 0) {
 		k.cache.Slots.AddUpdates(b, slots)
 	} else {
-		if slots = k.addCopies(&x, b, slots); slots == 0 {
+		first := b<<6 + bits.TrailingZeros64(slots)
+		if k.append(first, false, func() bool { put = k.addCopies(&x, b, slots); return put != 0 }) != nil {
 			return 0
 		}
-		_, work = x.Size(slots)
+		_, work = x.Size(put)
 	}
-	x.Append(&k.w, slots)
+	x.Append(&k.w, put)
 	k.work += work
-	k.acked.Log.Add(k.sent, b, slots, baseline.RecordState)
-	x.Count(bits.OnesCount64(slots))
-	return slots
+	k.acked.Log.Add(k.sent, b, put, baseline.RecordState)
+	x.Count(bits.OnesCount64(put))
+	return put
 }
 
 // addCopies adds slots with entries of a packet set to the open packet where that is almost full: as many as fit,
-// which it returns. If none fits, it opens a new packet.
+// which it returns.
 func (k *packetWriter) addCopies(x *encode.BlockEntries, b int, slots uint64) (put uint64) {
-	for {
-		if !k.isOpen {
-			if k.blocked() {
-				return 0
-			}
-			k.start()
-		}
-		mark := k.cache.Slots.Mark()
-		put = k.addFitting(x, b, slots)
-		if borne := k.borne(x, put); borne != put {
-			if k.cache.Slots.Rollback(&mark); borne == 0 {
-				return 0
-			}
-			put = borne
+	mark := k.cache.Slots.Mark()
+	put = k.addFitting(x, b, slots)
+	if borne := k.borne(x, put); borne != put {
+		k.cache.Slots.Rollback(&mark)
+		if put = borne; put != 0 {
 			k.cache.Slots.AddUpdates(b, put)
 		}
-		if put != 0 || k.sent.Count == 0 {
-			return put
-		}
-		k.finish()
 	}
+	return put
 }
 
 // fitsSlots is fitsNext for updates of slots of a block.
