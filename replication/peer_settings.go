@@ -141,8 +141,8 @@ func (p *Peer) SetPriorityFunc(weigh func(entities []ecs.Entity, weights []float
 	p.out.Selector.Weigh = weigh
 }
 
-// SetSendInterval makes the server send state to the peer on every n-th tick only; 1, the
-// default, is every tick. Peers with the same interval take turns.
+// SetSendInterval makes the server send state to the peer on every n-th tick only, from the next
+// [Server.Replicate] on; 1, the default, is every tick. Peers with the same interval take turns.
 //
 // Panics if n is not 1 to 60.
 func (p *Peer) SetSendInterval(n int) {

@@ -49,6 +49,7 @@ type Tracker struct {
 	RecentSequence uint32     // of an acknowledged packet of that tick
 	Silence        Silence
 	Settled        Settled
+	nextInterval   delta.Tick // the send interval from the next tick on
 	Join           Join
 	arrivals       *arrivals // nil: nothing has arrived, or nobody asks
 	bases
@@ -59,7 +60,7 @@ func (p *Tracker) Init(snap *snapshot.Snapshot, shared *interest.Shared,
 	sight *interest.Sight, stats *counters.PeerCounters, outcome outcomes,
 ) {
 	p.Snap, p.interest, p.sight, p.stats, p.outcome = snap, shared, sight, stats, outcome
-	p.bases = bases{snap: snap, acks: &p.Acks, Interval: 1}
+	p.bases, p.nextInterval = bases{snap: snap, acks: &p.Acks, Interval: 1}, 1
 	p.Classes.Slots = &snap.Slots
 }
 
@@ -97,7 +98,7 @@ func (p *Tracker) Around(r *Around, slot int, born, t delta.Tick) {
 	if p.arrivals.around(r, slot, born, t); r.Before && !t.Before(p.Recent) {
 		r.expect(&p.Log, slot, t)
 	}
-	if r.Rested = r.From; r.Before && r.After && r.To-r.From > p.Interval {
+	if r.Rested = r.From; r.Before && r.After && r.To-r.From > 1 {
 		if known, ok := p.arrivals.packets.at(r.To); ok && known.After(r.From) && known.Before(r.To) {
 			r.Rested = known
 		}
