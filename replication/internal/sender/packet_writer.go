@@ -146,22 +146,28 @@ const anySize = 1 << 30
 // that of append.
 func (k *packetWriter) add(slot int, kind baseline.RecordKind, bits, work int, write func()) error {
 	return k.append(slot, kind == baseline.RecordPart, func() bool {
-		if bits == anySize || !k.fitsNext(slot, 1, bits) || !k.bears(work, bits) { // it may fit nevertheless
-			mark, slots, before := k.w.Mark(), k.cache.Slots.Mark(), k.Context
+		if bits < anySize && k.fitsNext(slot, 1, bits) && k.bears(work, bits) {
 			write()
-			if k.w.Err() != nil || !k.fits(0) || !k.bears(work, 0) && k.sent.Count > 0 {
-				k.w.Rollback(mark)
-				k.cache.Slots.Rollback(&slots)
-				k.Context = before
-				return false
-			}
-		} else {
-			write()
+		} else if !k.tryWrite(work, write) {
+			return false
 		}
 		k.work += work
 		k.record(slot, kind)
 		return true
 	})
+}
+
+// tryWrite calls write to append an entry, and takes that back and returns false if it does not fit.
+func (k *packetWriter) tryWrite(work int, write func()) bool {
+	mark, slots, before := k.w.Mark(), k.cache.Slots.Mark(), k.Context
+	write()
+	if k.w.Err() == nil && k.fits(0) && (k.bears(work, 0) || k.sent.Count == 0) {
+		return true
+	}
+	k.w.Rollback(mark)
+	k.cache.Slots.Rollback(&slots)
+	k.Context = before
+	return false
 }
 
 // put appends an entry. The error is that of append.
