@@ -60,7 +60,7 @@ func (c *Client) TickRate() int {
 }
 
 // SendInterval returns the number of server ticks from one state packet to the next, 1 to 60, as set by
-// [Peer.SetSendInterval] when the newest state packet was sent. It is 0 before the first one.
+// [Peer.SetSendInterval] when the newest state packet was sent. It is 0 before the client's first one.
 func (c *Client) SendInterval() int {
 	c.mustExist()
 	return int(c.recv.Interval)

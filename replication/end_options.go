@@ -39,7 +39,7 @@ const (
 // Whatever its timeout is, a server sends less and less to a peer that acknowledges nothing. Its patience is 1.5 times
 // the time that an acknowledgement may take, which is the round trip plus four times its deviation; it is 32 to 192
 // ticks, or four send intervals if these are more. After that, state is sent only when an eighth of the silence has
-// passed since the last packet. After three times the patience only empty packets of 13 bytes are sent, in the end one
+// passed since the last packet. After three times the patience only empty packets of 14 bytes are sent, in the end one
 // per second; unreliable messages are dropped, and reliable ones wait. The first acknowledgement ends all that.
 //
 // Panics if it is negative or more than 2^30.

@@ -388,3 +388,12 @@ func BenchmarkCall(b *testing.B) {
 		}
 	})
 }
+
+// TestReplicateInAFunctionThatItCalls is no matter of goroutines.
+func TestReplicateInAFunctionThatItCalls(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	x.spawn(ecs.ComponentID[tPosition](x.world))
+	x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { x.server.Replicate(); return true }})
+	require.PanicsWithValue(t, "replication: Server.Replicate in a function that Server.Replicate calls: "+
+		"note it, and do it after Server.Replicate", x.server.Replicate)
+}

@@ -53,15 +53,17 @@ type goldenVariant struct {
 	coding     replication.Coding
 	step       func(g *goldenGame, n int)
 	ticks      int
-	shown      int // slots in the end
-	leastApart int // changes in a tick with which what was lost is sent in packets apart
+	shown      int         // slots in the end
+	leastApart int         // changes in a tick with which what was lost is sent in packets apart
+	intervals  map[int]int // send intervals from some ticks on
 }
 
 var goldenVariants = []goldenVariant{
-	{"packed", replication.Packed, (*goldenGame).step, goldenEnd, 39, config.LeastApart},
-	{"compact", replication.Compact, (*goldenGame).step, goldenEnd, 39, config.LeastApart},
-	{"apart", replication.Packed, (*goldenGame).dance, 50, 25, 4},
-	{"ranges", replication.Packed, (*goldenGame).march, 20, 101, 4},
+	{"packed", replication.Packed, (*goldenGame).step, goldenEnd, 39, config.LeastApart, nil},
+	{"compact", replication.Compact, (*goldenGame).step, goldenEnd, 39, config.LeastApart, nil},
+	{"apart", replication.Packed, (*goldenGame).dance, 50, 25, 4, nil},
+	{"ranges", replication.Packed, (*goldenGame).march, 20, 101, 4, nil},
+	{"intervals", replication.Packed, (*goldenGame).dance, 80, 25, config.LeastApart, map[int]int{0: 2, 24: 3, 48: 1, 60: 5}},
 }
 
 // withoutAnnotations removes the annotations that the decoder in docs/decoder wrote into a golden
@@ -122,6 +124,9 @@ func playGolden(t *testing.T, v goldenVariant) string {
 	s.writeHead(strings.ToLower(v.coding.String()))
 	for n := range v.ticks {
 		v.step(s.game, n)
+		if interval := v.intervals[n]; interval > 0 {
+			s.peer.SetSendInterval(interval)
+		}
 		seam.OfServer(s.server).Snap.Steady.Found = delta.Shift(n / 3 % 4) // of most packets; the game is too small to find one
 		s.server.Replicate()
 		s.record()

@@ -33,7 +33,8 @@ func newGrid(s *Server, cell float64, fields []string) *Grid {
 		case s.schema.Components[k].Resource:
 			panic(fmt.Sprintf("replication: a grid over %q: that is a field of a resource, and no entity has it", name))
 		case !col.Codec.IsFixed():
-			panic(fmt.Sprintf("replication: a grid over %q: that field needs a range and a step", name))
+			panic(fmt.Sprintf("replication: a grid over %q: that field lacks a range or a step; both have %s",
+				name, s.schema.GridFields()))
 		case s.schema.Components[k].Class != 0:
 			panic(fmt.Sprintf("replication: a grid over %q: that component has a condition, so that where "+
 				"its entities are would show", name))

@@ -193,7 +193,7 @@ func TestMisuseOfInterestPanics(t *testing.T) {
 		"replication: a grid with cells of +Inf: use a positive length":                                                                                        func() { s.NewGrid(math.Inf(1), "tPosition.X") },
 		"replication: a grid over 0 fields: name one to three":                                                                                                 func() { s.NewGrid(1) },
 		"replication: a grid over 4 fields: name one to three":                                                                                                 func() { s.NewGrid(1, "a", "b", "c", "d") },
-		`replication: a grid over "tExact.A": that field needs a range and a step`:                                                                             func() { s.NewGrid(1, "tExact.A") },
+		`replication: a grid over "tExact.A": that field lacks a range or a step; both have tPosition.X, tPosition.Y, tPosition.Z, tDepth`:                     func() { s.NewGrid(1, "tExact.A") },
 		`replication: a grid over "tPosition.X" and "tDepth": all fields must be of one component`:                                                             func() { s.NewGrid(1, "tPosition.X", "tDepth") },
 		`replication: a grid over "Position.X": the schema has no such field; with a range and a step there are tPosition.X, tPosition.Y, tPosition.Z, tDepth`: func() { s.NewGrid(1, "Position.X") },
 		"replication: LookFrom(-1, [0]): use a radius of 0 or more and one to three coordinates":                                                               func() { p.LookFrom(-1, 0) },

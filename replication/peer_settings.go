@@ -144,6 +144,9 @@ func (p *Peer) SetPriorityFunc(weigh func(entities []ecs.Entity, weights []float
 // SetSendInterval makes the server send state to the peer on every n-th tick only, from the next
 // [Server.Replicate] on; 1, the default, is every tick. Peers with the same interval take turns.
 //
+// Change it for seconds, not from tick to tick: around a change a gap may be as long as both intervals,
+// and [Client.Settled] stands still until there are two ticks of the new one.
+//
 // Panics if n is not 1 to 60.
 func (p *Peer) SetSendInterval(n int) {
 	defer p.guard().Leave(p.guard().Enter(exclusive.SetSendInterval))

@@ -27,6 +27,7 @@ FILES = {  # and the kinds of which a file has an annotated example
     "compact.txt": compact.KINDS,
     "apart.txt": ["update", "named update", "full state", "apart"],
     "ranges.txt": ["update", "named update", "full state", "apart", "range"],
+    "intervals.txt": ["update", "named update", "full state"],
 }
 
 

@@ -61,12 +61,17 @@ const (
 	longFrame      = 0.1  // seconds: in a longer frame, nobody knows when packets arrived, unless most are longer
 )
 
-// setInterval sets the interval between states to what it is now. If it became shorter, so do the gaps.
+// setInterval sets the interval between states to what it is now. If it changed, so do the gaps.
 func (c *clock) setInterval(interval float64) {
-	if interval < c.interval {
-		c.gaps.shorten(interval)
+	if interval == c.interval {
+		return
 	}
-	c.interval = interval
+	longer := interval > c.interval
+	c.gaps.stretch(interval)
+	if c.interval = interval; c.running {
+		c.required, c.computed = c.want(), c.now
+		c.slewing, c.hurry = longer || c.slewing, longer // until the delay is as long, most frames have nothing to show
+	}
 }
 
 // received notes a state that came in this frame. length is how much of the server's time nothing is known about until

@@ -13,6 +13,6 @@
 //	}
 //
 // It uses the states that the client holds anyway and records none. The delay is as long as the network
-// requires: play-out keeps measuring the time between two states, how long packets take, and how many are lost. See
+// requires: play-out knows the send interval, and keeps measuring how long packets take and how many are lost. See
 // docs/interpolation.md.
 package playout

@@ -65,14 +65,14 @@ func (g *gaps) shift(by float64, latest int, most float64) {
 	slices.Sort(g.offsets)
 }
 
-// shorten makes lengths shorter that were seen with a longer interval. As many states get lost as before, so gaps are
+// stretch makes lengths what they would have been with another interval. As many states get lost as before, so gaps are
 // as many intervals long.
-func (g *gaps) shorten(interval float64) {
+func (g *gaps) stretch(interval float64) {
 	g.lengths = [maxLength + 1]int32{}
 	for i := range g.n {
 		gap := &g.ring[i]
-		if was := float64(gap.interval); was > interval {
-			gap.length = int32(max(math.Round(float64(gap.length)*interval/was), 1))
+		if was := float64(gap.interval); was > 0 && interval > 0 {
+			gap.length = int32(min(max(math.Round(float64(gap.length)*interval/was), 1), maxLength))
 			gap.interval = int32(interval)
 		}
 		g.lengths[gap.length]++

@@ -1,6 +1,7 @@
 package playout_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -64,5 +65,32 @@ func TestIntervalsChangeInASparseWorld(t *testing.T) {
 		g.run(20)
 		require.Equal(t, to, g.client.SendInterval())
 		require.Less(t, v.Stats().Delay, 100*time.Millisecond+time.Duration(to)*time.Second/60, "an interval of %d", to)
+	}
+}
+
+// TestALongerIntervalLengthensTheDelay within a second or two, until which some frames have nothing to show.
+func TestALongerIntervalLengthensTheDelay(t *testing.T) {
+	for _, c := range []struct {
+		from, to int
+		starved  float64 // seconds
+	}{{1, 3, 0.3}, {3, 12, 1}, {12, 30, 2}, {2, 4, 0.3}, {1, 20, 1.5}} {
+		g, v := newIntervalGame(t, func(int) bool { return true })
+		g.peer.SetSendInterval(c.from)
+		g.run(40)
+		g.peer.SetSendInterval(c.to)
+		before := v.Stats()
+		g.run(4)
+		during := v.Stats()
+		g.run(20)
+		after := v.Stats()
+		starved := func(from, to playout.Stats) float64 {
+			return 24 * float64(to.Starved-from.Starved) / float64(after.Frames-before.Frames)
+		}
+		what := fmt.Sprintf("from %d to %d: starved for %.2f s, then %.2f s, delay %v, %v, %v",
+			c.from, c.to, starved(before, during), starved(during, after), before.Delay, during.Delay, after.Delay)
+		t.Log(what)
+		require.Less(t, starved(before, during), c.starved, what)
+		require.Less(t, starved(during, after), 0.3, what)
+		require.InDelta(t, after.Delay.Seconds(), during.Delay.Seconds(), 0.1, what)
 	}
 }

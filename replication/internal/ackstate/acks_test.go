@@ -292,11 +292,11 @@ func TestANewIntervalForgetsWhatThePacketsOfTheOldOneHad(t *testing.T) {
 	p, _, _ := newMovingPeer(1)
 	p.exact, p.ended = 1<<2, 2
 	p.SetInterval(1)
-	p.BeginTick()
+	p.TakeInterval()
 	require.True(t, p.sentExactly(2))
 	p.SetInterval(3)
 	require.True(t, p.sentExactly(2), "not before the next tick")
-	p.BeginTick()
+	p.TakeInterval()
 	require.False(t, p.sentExactly(2))
 	require.Zero(t, p.exact)
 }

@@ -116,14 +116,13 @@ func (p *Tracker) FindPeriod() (inOrder bool) {
 // SetInterval sets the send interval from the next tick on. Functions of the user's may call it in a tick.
 func (p *Tracker) SetInterval(n delta.Tick) { p.nextInterval = n }
 
-// BeginTick starts a tick, before anything becomes dirty or counts as lost.
-func (p *Tracker) BeginTick() {
+// TakeInterval makes the interval of SetInterval that of the tick that begins.
+func (p *Tracker) TakeInterval() {
 	if n := p.nextInterval; n != p.Interval {
 		p.Interval = n
 		p.Log.setInterval(n)
 		p.exact = 0 // it is about the old one
 	}
-	p.Settled.begin(p)
 }
 
 // MayRest reports whether this tick takes no more for the peer than to note changes, since it is

@@ -18,8 +18,9 @@ type Settled struct {
 	settled bool       // all, as of the beginning of this tick
 }
 
-// begin starts a tick of the peer.
-func (s *Settled) begin(p *Tracker) {
+// Begin starts a tick of the peer. It is called before the tick makes anything dirty or counts packets as
+// lost.
+func (s *Settled) Begin(p *Tracker) {
 	now := p.Snap.Tick
 	if uint16(now)-s.ended != 1 {
 		s.all = false // a function of the user's panicked, so the peer may not have been sent what changed

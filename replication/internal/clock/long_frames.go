@@ -1,7 +1,8 @@
 package clock
 
-// LongFrames knows whether a client spends most of its time in long frames. Then it is slow, and plans them.
-// Otherwise a long frame is a hitch, and what arrived in it has waited for the client. A game that loads has some, too.
+// LongFrames knows whether long frames are usual for a client: then it is slow, and plans them. Otherwise a long frame
+// is a hitch, and what arrived in it has waited for the client. A game that loads has some, too. Frames count by the
+// time that they take, but a long one only as much as the longest that is not.
 type LongFrames struct {
 	more float64 // by how much more the latest frames were long than not; a long one counts 1, others their share
 }
@@ -22,5 +23,5 @@ func (l *LongFrames) Note(share float64) {
 	}
 }
 
-// Usual reports whether most time is spent in long frames.
+// Usual reports whether long frames are usual.
 func (l *LongFrames) Usual() bool { return l.more > fewFrames }

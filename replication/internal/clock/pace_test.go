@@ -40,7 +40,7 @@ func TestSlowFramesAreNoHitches(t *testing.T) {
 }
 
 // TestLongFrames: it takes more than a few long frames until they are usual, after others half of their time, and some
-// seconds of others to find out that they are no more. A long one among short ones is usual if it takes most of the time.
+// seconds of others to find out that they are no more. Those among short ones are usual if they take most of the time.
 func TestLongFrames(t *testing.T) {
 	var l LongFrames
 	for range 1000 {

@@ -4,6 +4,7 @@ package exclusive
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -40,8 +41,12 @@ func (g *Guard) Enter(c Call) (was State) {
 
 // EnterAlone is Enter for a call that must not be made in any other.
 func (g *Guard) EnterAlone(c Call) (was State) {
-	if g.now != 0 {
-		refuse(g.now, c.String())
+	if now := g.now; now != 0 {
+		if calls := stack(); len(calls) > 0 && slices.Contains(calls[1:], now.call()) {
+			panic(fmt.Sprintf("replication: %v in a function that %v calls: note it, and do it after %[2]v",
+				c, now.call()))
+		}
+		refuse(now, c.String())
 	}
 	return g.Enter(c)
 }

@@ -22,7 +22,7 @@ const maxChoices = 3
 // prepare starts a tick. The chooser is that of the worker whose goroutine this is.
 func (p *Sender) prepare(c *chooser) {
 	p.loseFailed()
-	p.acked.BeginTick()
+	p.acked.Settled.Begin(p.acked)
 	p.acked.Grow()
 	p.sight.Limit()
 	p.Budget.earn()

@@ -47,7 +47,10 @@ func (w *Workers) Init(snap *snapshot.Snapshot, n int) {
 func (w *Workers) Begin() { w.peers = w.peers[:0] }
 
 // Add adds a connected peer.
-func (w *Workers) Add(p *Sender) { w.peers = append(w.peers, p) }
+func (w *Workers) Add(p *Sender) {
+	p.acked.TakeInterval()
+	w.peers = append(w.peers, p)
+}
 
 // Ready is called after the last peer was added.
 func (w *Workers) Ready(snap *snapshot.Snapshot) {

@@ -7,7 +7,7 @@ import "encoding/binary"
 //	hello    kind 8 | version 8 | fingerprint 64 | nonce 64 | offset 32 | session 64 | codings 8 | slots 32 |
 //	         size 16 | data... | zeros to 60 bytes
 //	welcome  kind 8 | version 8 | flags 8 | window 8 | nonce 64 | session 64 | tick 32 | sequence 32 | instance 64 |
-//	         tick rate 16 | interval 8
+//	         tick rate 16
 //	refuse   kind 8 | version 8 | nonce 64 | offset 32 | total 32 | text...
 //
 // The nonce is the client's and returns in the answer. A client whose schema is refused
