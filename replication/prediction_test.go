@@ -122,8 +122,12 @@ func (v *voyage) predict() {
 	state, ok := v.client.RestedUntil(me)
 	require.True(v.t, ok)
 	at := *(*Position)(v.shown.Get(me, v.shownID))
+	input := v.inputs[state]
 	for tick := state + 1; int32(v.newest-tick) >= 0; tick++ {
-		sail(&at, v.inputs[tick])
+		if next, set := v.inputs[tick]; set {
+			input = next
+		}
+		sail(&at, input)
 	}
 	v.guess[v.newest], v.from[v.newest] = at, state
 }
