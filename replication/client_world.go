@@ -34,7 +34,8 @@ func (c *Client) Entities() iter.Seq2[NetID, ecs.Entity] {
 }
 
 // StateTick returns the server tick of the state that a replica shows after [Client.Apply]. ok is false if e is not a
-// replica.
+// replica. Until a new session is [Client.Complete], replicas may be left over from the one before, whose ticks may be
+// those of another server.
 func (c *Client) StateTick(e ecs.Entity) (tick uint32, ok bool) {
 	c.mustExist()
 	return c.apply.View.Tick(e)
@@ -46,7 +47,8 @@ func (c *Client) StateTick(e ecs.Entity) (tick uint32, ok bool) {
 // server's first packets have arrived.
 //
 // Without loss, it is about two send intervals and the latency behind [Client.ServerTick]. It stands still until the
-// content of a lost packet has been sent again, and while the budget leaves something unsent. It costs no bytes.
+// content of a lost packet has been sent again, while the budget leaves something unsent, and until two ticks of a new
+// send interval have passed. It costs no bytes.
 func (c *Client) Settled() (tick uint32, ok bool) {
 	c.mustExist()
 	return uint32(c.recv.Settled.Tick), c.recv.Settled.Known
@@ -55,7 +57,7 @@ func (c *Client) Settled() (tick uint32, ok bool) {
 // RestedUntil returns the newest tick up to which a replica is known to have stayed in the state that it shows,
 // beginning with [Client.StateTick]. That is [Client.Settled], unless the state is newer, or a newer one has arrived
 // that Apply has not shown yet. Components under a condition such as [OwnerOnly] do not count. ok is false if e is not
-// a replica.
+// a replica. For replicas that are left over from an earlier session it is the tick that StateTick returns.
 func (c *Client) RestedUntil(e ecs.Entity) (tick uint32, ok bool) {
 	c.mustExist()
 	return c.apply.View.RestedUntil(e)
