@@ -253,8 +253,8 @@ func TestOneGoroutineMayCallBack(t *testing.T) {
 		visible++
 		require.Nil(t, x.server.Owner(e))
 		require.NoError(t, SendToAll(x.server, mHit{}))
-		require.Equal(t, "replication: Server.Replicate while Server.Replicate is going on: a server with its peers, or a client, is for one "+
-			"goroutine at a time; make all calls on one, or hold a mutex around each", refusal(t, x.server.Replicate, "Replicate"))
+		require.Equal(t, "replication: Server.Replicate in a function that Server.Replicate calls: note it, and do it after Server.Replicate",
+			refusal(t, x.server.Replicate, "Replicate"))
 		return true
 	}})
 	sent := 0
@@ -262,7 +262,7 @@ func TestOneGoroutineMayCallBack(t *testing.T) {
 		sent++
 		x.peer.SetBudget(1000)
 		require.Error(t, x.peer.Receive(nil))
-		require.Contains(t, refusal(t, x.server.Replicate, "Replicate"), "Server.Replicate while ")
+		require.Contains(t, refusal(t, x.server.Replicate, "Replicate"), "Server.Replicate in a function that ")
 		x.down = append(x.down, bytes.Clone(p))
 		return nil
 	})
@@ -387,13 +387,4 @@ func BenchmarkCall(b *testing.B) {
 			runtime.KeepAlive(x.server.Tick())
 		}
 	})
-}
-
-// TestReplicateInAFunctionThatItCalls is no matter of goroutines.
-func TestReplicateInAFunctionThatItCalls(t *testing.T) {
-	x := connectedWire(t, testSchema())
-	x.spawn(ecs.ComponentID[tPosition](x.world))
-	x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { x.server.Replicate(); return true }})
-	require.PanicsWithValue(t, "replication: Server.Replicate in a function that Server.Replicate calls: "+
-		"note it, and do it after Server.Replicate", x.server.Replicate)
 }
