@@ -145,16 +145,17 @@ const anySize = 1 << 30
 // add calls write to append an entry with at most so many bits of rows that takes so much work to decode. The error is
 // that of append.
 func (k *packetWriter) add(slot int, kind baseline.RecordKind, bits, work int, write func()) error {
-	return k.append(slot, kind == baseline.RecordPart, func() bool {
-		if bits < anySize && k.fitsNext(slot, 1, bits) && k.bears(work, bits) {
-			write()
-		} else if !k.tryWrite(work, write) {
-			return false
+	if k.isOpen && bits < anySize && k.fitsNext(slot, 1, bits) && k.bears(work, bits) {
+		write() // mostly so
+	} else {
+		try := func() bool { return k.tryWrite(work, write) }
+		if err := k.append(slot, kind == baseline.RecordPart, try); err != nil {
+			return err
 		}
-		k.work += work
-		k.record(slot, kind)
-		return true
-	})
+	}
+	k.work += work
+	k.record(slot, kind)
+	return nil
 }
 
 // tryWrite calls write to append an entry, and takes that back and returns false if it does not fit.
