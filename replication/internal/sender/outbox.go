@@ -33,6 +33,14 @@ func (o *outbox) headSize(form wire.HeaderForm) int {
 	return o.key.Size() + h.Size()
 }
 
+// header returns the header of a packet of this tick with the given base tick.
+func (o *outbox) header(sequence uint32, form wire.HeaderForm, base delta.Tick) wire.StateHeader {
+	return wire.StateHeader{
+		Sequence: sequence, Tick: uint32(o.snap.Tick), Interval: uint8(o.acked.Interval), Form: form, Wide: o.key.Off,
+		Complete: o.acked.Join.Complete, Settled: o.acked.Certify(sequence, base),
+	}
+}
+
 // complete writes the header and the checksum of a packet whose body has n bits.
 func (o *outbox) complete(packet []byte, h wire.StateHeader, n int) {
 	o.putHeader(packet, h, n)
@@ -52,10 +60,7 @@ func (o *outbox) copyOf(from *encode.SharedPacket, sequence uint32) []byte {
 	form := o.acked.Log.At(sequence).Form
 	size := o.headSize(form)
 	packet := o.buf[:size+copy(o.buf[size:], from.Body)]
-	h := wire.StateHeader{
-		Sequence: sequence, Tick: uint32(o.snap.Tick), Interval: uint8(o.acked.Interval), Form: form, Wide: o.key.Off,
-		Complete: o.acked.Join.Complete, Settled: o.acked.Certify(sequence, from.Base),
-	}
+	h := o.header(sequence, form, from.Base)
 	if o.key.Off || from.Copies == 1 {
 		o.complete(packet, h, from.Bits)
 		return packet

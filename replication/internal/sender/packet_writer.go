@@ -87,11 +87,7 @@ func (k *packetWriter) open(front delta.Baselines) {
 
 // nextHeader returns the header of the next packet, which has the given base tick.
 func (k *packetWriter) nextHeader(base delta.Tick) wire.StateHeader {
-	return wire.StateHeader{
-		Sequence: k.acked.Log.Next, Tick: uint32(k.snap.Tick), Interval: uint8(k.acked.Interval),
-		Form: k.acked.HeaderForm(), Wide: k.out.key.Off,
-		Complete: k.acked.Join.Complete, Settled: k.acked.Certify(k.acked.Log.Next, base),
-	}
+	return k.out.header(k.acked.Log.Next, k.acked.HeaderForm(), base)
 }
 
 // fits reports whether the open packet has room for so many more bits of contents.
