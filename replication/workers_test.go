@@ -190,7 +190,7 @@ func TestWorkersDoNotAllocate(t *testing.T) {
 			}
 			m.sizes = make([]int, 0, 10_000)
 		}
-		for range 2000 { // random loads reach their maximum late
+		for range 1000 { // random loads reach their maximum late
 			c.tickAll()
 		}
 		const runs = 100

@@ -177,12 +177,13 @@ type queued struct {
 	next       int32 // packet of the same peer, -1 for none
 }
 
-// empty drops the packets of the last tick. From time to time it frees the memory of a rare burst.
+// empty drops the packets of the last tick. From time to time it frees the memory of a rare burst: only if half of it
+// was not needed, since peers move from worker to worker, and their packets with them.
 func (b *packetBox) empty(now delta.Tick) {
 	b.most, b.list = max(b.most, len(b.bytes)), max(b.list, len(b.Queued))
 	b.bytes, b.Queued = b.bytes[:0], b.Queued[:0]
 	if now%ackstate.ResizeTicks == 0 {
-		if size := b.most + b.most/16; cap(b.bytes) > size+size/8 {
+		if size := b.most + b.most/16; cap(b.bytes) > 2*size {
 			b.bytes, b.Queued = make([]byte, 0, size), make([]queued, 0, b.list)
 		}
 		b.most, b.list = 0, 0
