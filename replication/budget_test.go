@@ -180,6 +180,24 @@ func TestDespawnsGetThroughASmallBudget(t *testing.T) {
 	t.Logf("%d despawns took %d ticks", n/10, ticks)
 }
 
+// TestASmallBudgetIsSavedForPacketsWorthTheirHeader: of a crowd, 15 packets per second.
+func TestASmallBudgetIsSavedForPacketsWorthTheirHeader(t *testing.T) {
+	c := newLoadWorld(t, 1000, loadSchema())
+	m := c.join(5, 0)
+	m.peer.SetBudget(6000)
+	for range 1200 {
+		c.tickAll()
+	}
+	const seconds = 10
+	packets := m.peer.Stats().Packets
+	for range seconds * c.server.opts.TickRate {
+		c.tickAll()
+	}
+	sizes := m.sizes[len(m.sizes)-seconds*c.server.opts.TickRate:]
+	require.InDelta(t, 15*seconds, m.peer.Stats().Packets-packets, seconds)
+	require.InDelta(t, 6000*seconds, sum(sizes), 600)
+}
+
 // TestBudgetIsNeverExceeded: in no span of time are more bytes sent than the rate and the depth of
 // the bucket allow.
 func TestBudgetIsNeverExceeded(t *testing.T) {

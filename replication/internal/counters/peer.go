@@ -58,7 +58,7 @@ type PeerCounters struct {
 // Spending returns the totals of the entries that the peer was sent.
 func (s *PeerCounters) Spending() Spending {
 	return Spending{
-		Bits: int(s.EntityBits), Updates: int(s.Updates), FullStates: int(s.FullStates + s.KeyframeFallbacks),
+		Bits: int(s.EntityBits), States: int(s.Updates + s.FullStates + s.KeyframeFallbacks),
 		Parts: int(s.Parts), Despawns: int(s.Despawns),
 	}
 }

@@ -18,8 +18,9 @@ type budget struct {
 	Tokens  int64                // what may be sent now; below 0 after packets that took more than there was
 	Control *ratecontrol.Control // nil: the rate is fixed
 
-	typical int               // mean bits of an update with its share of all overhead, in 1/typicalUnit
+	typical int               // mean bits of a state and its share of all overhead, in 1/typicalUnit; not of first ones
 	cost    prices            // of entries, in the present tick
+	firsts  int               // states in the present tick, of slots of which the peer held nothing
 	spent   counters.Spending // up to the end of the last tick
 	most    int               // bits in a tick, lately
 	enough  int               // ticks in a row in which everything dirty was sent
@@ -56,7 +57,7 @@ func (b *budget) Set(rate int64) {
 func (b *budget) begin() {
 	b.restart(b.snap.Tick)
 	b.typical, b.spent = firstTypical, b.stats.Spending()
-	b.most, b.enough = 0, 0
+	b.firsts, b.most, b.enough = 0, 0, 0
 }
 
 // restart drops what is known about the path.
@@ -159,39 +160,43 @@ func (b *budget) lose() {
 	}
 }
 
-// need estimates the cost of entries and returns the bits of everything dirty.
-func (b *budget) need() int {
+// need estimates the cost of entries and returns the bits of everything dirty, or as soon as they are more than some
+// limit, of part of it.
+func (b *budget) need(limit int) (need int) {
 	s := &b.snap.Slots
-	cheap, dear, width := 0, 0, 0
-	for w, blocks := range b.acked.Acks.DirtyBlocks {
-		for ; blocks != 0; blocks &= blocks - 1 {
-			block := w<<6 + bits.TrailingZeros64(blocks)
-			dirty := b.acked.Dirty[block]
-			costly := b.acked.Costly(block, dirty)
-			cheap += bits.OnesCount64(dirty &^ costly)
-			dear, width = dear+bits.OnesCount64(costly), width+s.EstimateWidths(block, costly, b.snap.Tick)
+	b.cost.cheap = max(b.typical/typicalUnit, 1)
+	dear, width := 0, 0
+	for block := range b.acked.Acks.DirtyBlocks.All() {
+		dirty := b.acked.Dirty[block]
+		costly := b.acked.Costly(block, dirty)
+		need += bits.OnesCount64(dirty&^costly) * b.cost.cheap
+		if costly != 0 {
+			n, w := bits.OnesCount64(costly), s.EstimateWidths(block, costly, b.snap.Tick)
+			dear, width, need = dear+n, width+w, need+w+n*fullBits
+		}
+		if need > limit {
+			return need
 		}
 	}
-	b.cost.cheap = max(b.typical/typicalUnit, 1)
-	if dear > 0 { // what the peer may not see does not count
+	if dear > 0 {
 		b.cost.dear = width/dear + fullBits
 	}
-	return cheap*b.cost.cheap + dear*b.cost.dear
+	return need
 }
 
-// learn ends a tick: it updates the cost of an update from what was sent, and counts for how long
+// learn ends a tick: it updates the typical cost of a state from what was sent, and counts for how long
 // the budget has sufficed.
 func (b *budget) learn(sentAll bool) {
 	now, before := b.stats.Spending(), b.spent
-	bits, updates := now.Bits-before.Bits, now.Updates-before.Updates
-	if updates > 0 {
-		others := (now.FullStates-before.FullStates)*b.cost.dear + (now.Despawns-before.Despawns)*despawnBits +
+	bits := now.Bits - before.Bits
+	if states := now.States - before.States - b.firsts; states > 0 {
+		others := b.firsts*b.cost.dear + (now.Despawns-before.Despawns)*despawnBits +
 			(now.Parts-before.Parts)*8*(b.opts.MTU-partOverhead)
-		// Many full states of unknown cost must not look like a few large updates.
-		seen := min(max(bits-others, 8)*typicalUnit/updates, mostGrowth*b.typical)
+		// Many first states of unknown cost must not look like a few large updates.
+		seen := min(max(bits-others, 8)*typicalUnit/states, mostGrowth*b.typical)
 		b.typical += (seen - b.typical) / 8
 	}
-	b.spent, b.most = now, max(bits, b.most-b.most/ampleTicks)
+	b.firsts, b.spent, b.most = 0, now, max(bits, b.most-b.most/ampleTicks)
 	if b.enough++; !sentAll {
 		b.enough = 0
 	}

@@ -69,6 +69,20 @@ func TestPartsAreNotLargeUpdates(t *testing.T) {
 	b.learn(true)
 	require.InDelta(t, 60, b.typical/typicalUnit, 1)
 	b.stats.Updates, b.stats.FullStates, b.stats.EntityBits = b.stats.Updates+3, b.stats.FullStates+500, b.stats.EntityBits+500*300
+	b.firsts = 500
 	b.learn(true)
 	require.Less(t, b.typical/typicalUnit, 90)
+}
+
+// TestFullStatesForWantOfABaselineAreTypical: where entities wait for longer than the server remembers states, all are
+// sent in full.
+func TestFullStatesForWantOfABaselineAreTypical(t *testing.T) {
+	b := budgetOf(1200, 60, 0)
+	b.stats = &counters.PeerCounters{}
+	b.typical = firstTypical
+	for range 100 {
+		b.stats.FullStates, b.stats.EntityBits = b.stats.FullStates+50, b.stats.EntityBits+50*110
+		b.learn(false)
+	}
+	require.InDelta(t, 110, b.typical/typicalUnit, 1)
 }

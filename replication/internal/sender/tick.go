@@ -1,6 +1,8 @@
 package sender
 
 import (
+	"math"
+
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
 
@@ -109,11 +111,15 @@ func (p *Sender) plan() plan {
 	case p.Budget.Rate == 0 || p.inOrder:
 		return sendAll
 	}
-	need, room := p.Budget.need(), p.Budget.affordable()
-	switch {
+	room, limit := p.Budget.affordable(), math.MaxInt
+	saves := p.Budget.Tokens < p.Budget.quantum()
+	if saves {
+		limit = room
+	}
+	switch need := p.Budget.need(limit); {
 	case need+need/2 <= room:
 		return sendAll
-	case p.Budget.Tokens < p.Budget.quantum():
+	case saves:
 		return sendNothing
 	}
 	return sendBest
