@@ -60,7 +60,7 @@ func Immediate() MessageOption {
 // becomes the server's entity. It is the zero entity if there is none, or it is not alive, when the message is
 // delivered.
 //
-// Panics where [Register] does, if T is a relation, and if there are 256 message types already.
+// Panics where [Register] does, if T is a relation, and if there are 255 message types already.
 func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
 	s.mustExist()
 	var o schema.MessageOptions
