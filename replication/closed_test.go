@@ -172,9 +172,8 @@ func TestAClosedClientDeliversNothing(t *testing.T) {
 	require.EqualValues(t, 2, x.client.Stats().MessagesUnhandled)
 }
 
-// TestUserFunctionsInReplicateEndNothing: Disconnect and Close in Visible used to remove what the
-// tick was working on.
-func TestUserFunctionsInReplicateEndNothing(t *testing.T) {
+// TestFunctionsThatReplicateAsksOnlyRead: they decide what peers are sent, which must not change meanwhile.
+func TestFunctionsThatReplicateAsksOnlyRead(t *testing.T) {
 	for place, ask := range map[string]func(x *misused, do func()){
 		"Visible": func(x *misused, do func()) {
 			x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { do(); return true }})
@@ -186,6 +185,18 @@ func TestUserFunctionsInReplicateEndNothing(t *testing.T) {
 			"Server.Disconnect": func(x *misused) { x.server.Disconnect(x.peer) },
 			"Peer.Disconnect":   func(x *misused) { x.peer.Disconnect(Reason{}) },
 			"Peer.Receive":      func(x *misused) { _ = x.peer.Receive(nil) },
+
+			"Peer.SetInterest":     func(x *misused) { x.peer.SetInterest(Interest{}) },
+			"Peer.LookFrom":        func(x *misused) { x.peer.LookFrom(1, 1, 1) },
+			"Peer.SetPriorityFunc": func(x *misused) { x.peer.SetPriorityFunc(nil) },
+			"Peer.SetBudget":       func(x *misused) { x.peer.SetBudget(2000) },
+			"Peer.SetBudgetRange":  func(x *misused) { x.peer.SetBudgetRange(2000, 4000) },
+			"Peer.SetSendInterval": func(x *misused) { x.peer.SetSendInterval(2) },
+			"Server.NewGrid":       func(x *misused) { x.server.NewGrid(10, "tPosition.X", "tPosition.Y") },
+			"Server.SetOwner":      func(x *misused) { x.server.SetOwner(x.entity, x.peer) },
+			"Server.Connect":       func(x *misused) { x.server.Connect(func([]byte) error { return nil }) },
+			"SendToAll":            func(x *misused) { _ = SendToAll(x.server, mHit{}) },
+			"SendToClient":         func(x *misused) { _ = SendToClient(x.peer, mHit{}) },
 		} {
 			x := newMisused(t)
 			x.peer.SetBudget(1000)
@@ -195,7 +206,7 @@ func TestUserFunctionsInReplicateEndNothing(t *testing.T) {
 			calls := 0
 			ask(x, func() {
 				calls++
-				require.Equal(t, "replication: "+name+" in a function that Replicate asks about a peer: note it, and do it after Replicate",
+				require.Equal(t, "replication: "+name+" in a function that Server.Replicate calls: note it, and do it after Server.Replicate",
 					refusal(t, func() { do(x) }, "%s", name), place)
 			})
 			(*tHealth)(x.world.Get(x.entity, ecs.ComponentID[tHealth](x.world))).HP = 77
@@ -211,7 +222,7 @@ func TestUserFunctionsInReplicateEndNothing(t *testing.T) {
 	s := NewSchema()
 	Register[tHealth](s, OnlyFor(func(p *Peer) bool {
 		calls++
-		require.Contains(t, refusal(t, func() { p.Disconnect(Reason{}) }, "OnlyFor"), "in a function that Replicate asks about a peer")
+		require.Contains(t, refusal(t, func() { p.Disconnect(Reason{}) }, "OnlyFor"), "in a function that Server.Replicate calls")
 		return true
 	}))
 	x := connectedWire(t, s)

@@ -46,7 +46,7 @@ func OwnerOnly() ComponentOption { return under(schema.Condition{Kind: schema.Ow
 func ExceptOwner() ComponentOption { return under(schema.Condition{Kind: schema.ExceptOwner}) }
 
 // OnlyFor shows the component to the peers that the function picks. Every Replicate calls it once for every peer, on
-// the caller's goroutine, whatever the number of entities; it must not change the world, or disconnect peers.
+// the caller's goroutine, whatever the number of entities; it must not change the world, the server or its peers.
 // Components share a condition, and its cost, if they share the option:
 //
 //	referees := replication.OnlyFor(isReferee)

@@ -14,51 +14,34 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// TestFunctionsMayChangeIntervals: in functions of the user's that Replicate calls, a new send interval counts from the
-// next tick on. No packet is refused, and what is settled is true.
-func TestFunctionsMayChangeIntervals(t *testing.T) {
-	for _, how := range []string{"between", "Visible", "priority"} {
-		t.Run(how, func(t *testing.T) {
-			x := connectedWire(t, testSchema())
-			oracle := newSettledOracle(x.server)
-			position := ecs.ComponentID[tPosition](x.world)
-			var all []ecs.Entity
-			for range 40 {
-				all = append(all, x.spawn(position))
-			}
-			interval := 10
-			set := func() { x.peer.SetSendInterval(interval) }
-			switch how {
-			case "Visible":
-				x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { set(); return true }})
-			case "priority":
-				x.peer.SetBudget(4000)
-				x.peer.SetPriorityFunc(func([]ecs.Entity, []float32) { set() })
-			}
-			r := rand.New(rand.NewPCG(seedOf(t), 1))
-			for tick := range 1500 {
-				if tick%37 == 36 {
-					interval = pick(r, 1, 2, 3, 8, 10, 30)
-				}
-				for _, e := range all[1:] {
-					if r.IntN(7) == 0 {
-						(*tPosition)(x.world.Get(e, position)).X = float32(r.IntN(90))
-					}
-				}
-				if how == "between" {
-					set()
-				}
-				down := x.replicate()
-				oracle.record()
-				for _, p := range down {
-					require.NoError(t, x.client.Receive(p), "tick %d", tick)
-					require.Empty(t, oracle.received(x.peer, x.client), "tick %d", tick)
-				}
-				x.answer(x.apply()...)
-			}
-			require.Greater(t, oracle.claims, 50)
-		})
+// TestIntervalsMayChangeAtAnyTime: no packet is refused, and what is settled is true.
+func TestIntervalsMayChangeAtAnyTime(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	oracle := newSettledOracle(x.server)
+	position := ecs.ComponentID[tPosition](x.world)
+	var all []ecs.Entity
+	for range 40 {
+		all = append(all, x.spawn(position))
 	}
+	r := rand.New(rand.NewPCG(seedOf(t), 1))
+	for tick := range 1500 {
+		if tick%37 == 36 {
+			x.peer.SetSendInterval(pick(r, 1, 2, 3, 8, 10, 30))
+		}
+		for _, e := range all[1:] {
+			if r.IntN(7) == 0 {
+				(*tPosition)(x.world.Get(e, position)).X = float32(r.IntN(90))
+			}
+		}
+		down := x.replicate()
+		oracle.record()
+		for _, p := range down {
+			require.NoError(t, x.client.Receive(p), "tick %d", tick)
+			require.Empty(t, oracle.received(x.peer, x.client), "tick %d", tick)
+		}
+		x.answer(x.apply()...)
+	}
+	require.Greater(t, oracle.claims, 50)
 }
 
 // TestServersKnowWhatClientsKnowToHaveRested: for rewind, the server finds out until when a client knew that an entity

@@ -63,30 +63,3 @@ func TestAPanicInTheCaptureLeavesNoOwner(t *testing.T) {
 	}
 	require.Zero(t, mirrored, "nobody owns what is there now")
 }
-
-// TestAMessageSentByOnlyForIsSeen: an OnlyFor function sends a message to a peer that would be
-// idle. The peer's interest is then evaluated.
-func TestAMessageSentByOnlyForIsSeen(t *testing.T) {
-	var to *Peer
-	s := messageSchema()
-	Register[pMatchTwin](s, OnlyFor(func(*Peer) bool {
-		if to != nil {
-			require.NoError(t, SendToClient(to, mHit{Number: 1}))
-			to = nil
-		}
-		return true
-	}))
-	x := newWire(t, s)
-	x.rounds(5)
-	asked := 0
-	x.spawn(ecs.ComponentID[pMatchTwin](x.world))
-	x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { asked++; return true }})
-	x.peer.SetSendInterval(8)
-	x.rounds(20)
-	for range 16 {
-		asked = 0
-		to = x.peer
-		x.round()
-		require.NotZero(t, asked, "a new message may depend on what the peer sees now")
-	}
-}

@@ -147,7 +147,7 @@ func (p *Peer) Receive(packet []byte) error {
 		panic("replication: Receive in a message handler or hook of the server: keep the packet until the " +
 			"call that it runs in returns")
 	}
-	defer p.guard().Leave(p.guard().EnterEnding(exclusive.PeerReceive))
+	defer p.guard().Leave(p.guard().Enter(exclusive.PeerReceive))
 	err := p.receive(packet)
 	switch {
 	case errors.Is(err, wire.ErrStale):
@@ -180,7 +180,7 @@ func (p *Peer) receiveAck(body []byte) error {
 //
 // Call it between Replicates. The client does not reconnect by itself unless the code is [ReasonTimeout].
 func (p *Peer) Disconnect(r Reason) {
-	defer p.guard().Leave(p.guard().EnterEnding(exclusive.PeerDisconnect))
+	defer p.guard().Leave(p.guard().Enter(exclusive.PeerDisconnect))
 	p.disconnect(r)
 }
 

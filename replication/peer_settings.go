@@ -135,7 +135,7 @@ func (p *Peer) SetBudgetRange(least, most int) {
 // sent first. Weights count in sixteenths, and up to 255. Components under a condition wait by themselves, so an entity
 // may be passed more than once. An entity of weight 0 or less is sent when there is room for all others. nil ends that.
 //
-// weigh must not change the world, disconnect peers, nor keep the slices.
+// weigh must not change the world, the server or its peers, nor keep the slices.
 func (p *Peer) SetPriorityFunc(weigh func(entities []ecs.Entity, weights []float32)) {
 	defer p.guard().Leave(p.guard().Enter(exclusive.SetPriorityFunc))
 	p.out.Selector.Weigh = weigh

@@ -294,3 +294,28 @@ func TestServerWorldReset(t *testing.T) {
 	require.EqualValues(t, 6, x.server.Stats().Entities)
 	require.Zero(t, x.server.Stats().CopiedMarkers)
 }
+
+// TestAHookOfATimeoutMayResetTheWorld in Replicate: nothing of before is taken for something of the new world.
+func TestAHookOfATimeoutMayResetTheWorld(t *testing.T) {
+	x := newMentioning(t, WithTimeout(60))
+	old := x.spawn()
+	x.rounds(3)
+	x.server.Connect(func([]byte) error { return nil }) // who never answers
+	var fresh ecs.Entity
+	x.server.OnDisconnect(func(*Peer) {
+		x.world.Reset()
+		fresh = x.spawn()
+	})
+	for n := 0; fresh.IsZero(); n++ {
+		require.Less(t, n, 100)
+		require.NoError(t, SendToClient(x.peer, rWhom{Target: old}))
+		x.round()
+	}
+	require.Equal(t, old, fresh, "it has the handle of the old one")
+	_, ok := x.server.NetID(fresh)
+	require.True(t, ok)
+	x.rounds(5)
+	require.NotZero(t, x.got[0].Target)
+	require.Zero(t, x.got[len(x.got)-1].Target)
+	x.requireEqual()
+}

@@ -31,7 +31,6 @@ type Server struct {
 
 	peers    []*Peer // in the order of their numbers
 	connects uint64  // peers so far
-	asked    []*Peer // the connected ones, in the present tick
 	sender   serverSender
 
 	messages message.ServerMessages
@@ -167,7 +166,7 @@ func (s *Server) Disconnect(p *Peer) {
 	if p.server != s {
 		panic("replication: Disconnect of a peer of another server: use one that this server's Connect returned")
 	}
-	defer s.guard().Leave(s.guard().EnterEnding(exclusive.Disconnect))
+	defer s.guard().Leave(s.guard().Enter(exclusive.Disconnect))
 	p.disconnect(Reason{})
 }
 
@@ -176,7 +175,7 @@ func (s *Server) Disconnect(p *Peer) {
 //
 // Panics if the world is locked.
 func (s *Server) Close() {
-	defer s.guard().Leave(s.guard().EnterEnding(exclusive.Close))
+	defer s.guard().Leave(s.guard().Enter(exclusive.Close))
 	if s.snap.World.IsLocked() {
 		panic("replication: Close on a locked world: call it outside of queries, since it frees cached filters")
 	}

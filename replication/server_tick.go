@@ -25,11 +25,12 @@ func (s *Server) Replicate() {
 		panic("replication: Replicate of a closed server: make a new one with NewServer")
 	}
 	s.noticeReset()
-	s.interest.Groups.Tidy(s.snap.Tick, s.released)
-	s.snap.Tick++
 	if s.dropSilent(); s.closed {
 		return // by a hook
 	}
+	s.noticeReset() // a hook may have reset the world
+	s.interest.Groups.Tidy(s.snap.Tick, s.released)
+	s.snap.Tick++
 	s.snap.Slots.Begin(s.snap.Tick)
 	s.snap.CaptureWorld(s.refreshPeers)
 	s.disownGone()
@@ -62,27 +63,24 @@ func (s *Server) disownGone() {
 func (s *Server) askPeers() {
 	workers := &s.sender.workers
 	workers.Begin()
-	s.asked = s.asked[:0]
 	for _, p := range s.peers {
 		if p.conn.State == session.Connected {
-			s.asked = append(s.asked, p)
 			workers.Add(&p.out)
 		}
 	}
 	workers.Ready(&s.snap)
-	was := s.calls.Ask()
-	for _, p := range s.asked {
+	was, open := s.calls.Ask(), true
+	for _, p := range s.peers {
+		if p.conn.State != session.Connected {
+			continue
+		}
 		p.sight.View.Ask(s.snap.Capture.Tables)
 		p.sight.AskConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
 		p.out.HasMessages = p.speaks()
 		workers.PrepareHere(&p.out)
-	}
-	s.calls.Leave(was)
-	open := true
-	for _, p := range s.asked { // the functions of the others may have sent something to those that are prepared later
-		p.out.HasMessages = p.speaks()
 		open = open && p.sight.View.Everything()
 	}
+	s.calls.Leave(was)
 	s.snap.Steady.Measure(&s.snap, open)
 }
 
@@ -149,7 +147,7 @@ func (s *Server) sendMessages() {
 	s.messages.Messenger.Clear()
 }
 
-// dropSilent disconnects the peers that have been silent for too long.
+// dropSilent disconnects the peers that have been silent for too long in the tick that begins.
 func (s *Server) dropSilent() {
 	if s.opts.Timeout == 0 {
 		return
@@ -158,7 +156,7 @@ func (s *Server) dropSilent() {
 		if i >= len(s.peers) {
 			continue // a hook has disconnected others
 		}
-		if p := s.peers[i]; s.snap.Tick-p.conn.ReceivedAt > delta.Tick(s.opts.Timeout) {
+		if p := s.peers[i]; s.snap.Tick+1-p.conn.ReceivedAt > delta.Tick(s.opts.Timeout) {
 			s.stats.Timeouts++
 			p.disconnect(Reason{Code: ReasonTimeout})
 		}

@@ -1,9 +1,14 @@
 package playout
 
 import (
+	"reflect"
+	"unsafe"
+
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/mlange-42/arche/ecs"
 )
 
 // OnServerMessage sets the function that handles messages of type T from the server when their tick is shown: an
@@ -11,7 +16,8 @@ import (
 //
 // It is called in [Playout.Advance], after the components were written. Messages keep the order in which they would
 // have been handled without play-out. The function may change the world and send messages. It must not call Apply or
-// Advance. An entity that a message refers to may be gone by then: see [ecs.World.Alive].
+// Advance. An entity that a message refers to may be gone by then: see [ecs.World.Alive]. If the world was reset in the
+// meantime, the field is the zero entity.
 //
 // When a new session begins, messages that still wait are delivered at once. If more than 4096 wait, the oldest ones
 // are.
@@ -25,14 +31,17 @@ func OnServerMessage[T any](p *Playout, handle func(message T)) {
 	q := &queue[T]{handle: handle}
 	replication.OnServerMessage(p.client, func(message T) {
 		q.messages.push(message)
-		p.messages.push(waitingMessage{delta.Tick(p.client.MessageTick()), q})
+		p.messages.push(waitingMessage{delta.Tick(p.client.MessageTick()), p.inside.Apply.Resets, q})
 	})
+	types := p.inside.Schema
+	q.component = &types.Messages[types.MessageNumber(reflect.TypeFor[T]())].Component
 }
 
 // A waitingMessage is a message whose tick is not shown yet.
 type waitingMessage struct {
-	tick delta.Tick
-	in   interface{ handleFirst() } // the queue of its type
+	tick   delta.Tick
+	resets int                            // of the world before it came
+	in     interface{ handleFirst(bool) } // the queue of its type
 }
 
 // maxWaiting bounds the number of waiting messages, since their ticks are the server's word.
@@ -41,25 +50,37 @@ const maxWaiting = 4096
 // A timeline has the waiting messages of all types, in the order in which they arrived.
 type timeline struct{ fifo[waitingMessage] }
 
-// handle delivers the messages up to a tick, or all of them, until the client is closed.
-func (m *timeline) handle(calls *exclusive.Guard, closed *bool, now delta.Tick, all bool) {
+// handle delivers the messages up to a tick, or all of them, until the client is closed. reset reports whether the world
+// has been reset since there had been so many resets.
+func (m *timeline) handle(calls *exclusive.Guard, closed *bool, reset func(since int) bool, now delta.Tick, all bool) {
 	for m.len() > 0 && !*closed {
 		if !all && m.len() <= maxWaiting && m.first().tick.After(now) {
 			return
 		}
 		was := calls.Open()
-		m.pop().in.handleFirst()
+		first := m.pop()
+		first.in.handleFirst(reset(first.resets))
 		calls.Leave(was)
 	}
 }
 
 // A queue has the waiting messages of one type.
 type queue[T any] struct {
-	messages fifo[T]
-	handle   func(T)
+	messages  fifo[T]
+	handle    func(T)
+	component *schema.Component // of the type
 }
 
-func (q *queue[T]) handleFirst() { q.handle(q.messages.pop()) }
+// handleFirst delivers the first message. After a reset of the world, handles from before may be those of others.
+func (q *queue[T]) handleFirst(reset bool) {
+	message := q.messages.pop()
+	if reset {
+		for _, k := range q.component.References {
+			*(*ecs.Entity)(unsafe.Add(unsafe.Pointer(&message), q.component.Columns[k].Offset())) = ecs.Entity{}
+		}
+	}
+	q.handle(message)
+}
 
 // A fifo is a queue that uses its memory again.
 type fifo[T any] struct {

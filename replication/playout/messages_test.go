@@ -2,6 +2,7 @@ package playout_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -95,4 +96,57 @@ func TestMessageMisuse(t *testing.T) {
 		func() { playout.OnServerMessage[whistle](v.Playout, nil) })
 	require.Panics(t, func() { playout.OnServerMessage(v.Playout, func(whistle) {}) }, "not registered")
 	require.Panics(t, func() { playout.OnServerMessage(nil, func(whistle) {}) })
+}
+
+// TestMessagesForgetEntitiesOfAWorldThatWasReset: while they wait. In the world as it is then, the same handle may be
+// that of another entity.
+func TestMessagesForgetEntitiesOfAWorldThatWasReset(t *testing.T) {
+	schema := replication.NewSchema()
+	replication.Register[place](schema)
+	replication.RegisterMessage[explosion](schema)
+	remote, local := ecs.NewWorld(), ecs.NewWorld()
+	id := ecs.ComponentID[place](&remote)
+	target := remote.NewEntity(replication.ReplicatedID(&remote), id)
+	server := replication.NewServer(&remote, schema, replication.WithTickRate(60))
+	var client *replication.Client
+	peer := server.Connect(func(packet []byte) error { return client.Receive(packet) })
+	client = replication.NewClient(&local, schema, peer.Receive)
+	p := playout.New(client)
+	var shown []ecs.Entity
+	playout.OnServerMessage(p, func(e explosion) { shown = append(shown, e.Target) })
+	frame := func(between func()) {
+		(*place)(remote.Get(target, id)).X++
+		server.Replicate()
+		client.Advance(time.Second / 60)
+		require.NoError(t, client.Apply())
+		between()
+		p.Advance(time.Second / 60)
+	}
+	rest := func() {
+		for range 20 {
+			frame(func() {})
+		}
+	}
+	for range 4 {
+		rest()
+	}
+	replica := func() ecs.Entity {
+		id, _ := server.NetID(target)
+		e, ok := client.Entity(id)
+		require.True(t, ok)
+		return e
+	}
+	send := func() { require.NoError(t, replication.SendToClient(peer, explosion{Target: target})) }
+
+	send()
+	rest()
+	require.Equal(t, []ecs.Entity{replica()}, shown)
+	send()
+	frame(func() {
+		local.Reset()
+		local.NewEntity()
+	})
+	send() // when the world is full again
+	rest()
+	require.Equal(t, []ecs.Entity{{}, replica()}, shown[1:])
 }

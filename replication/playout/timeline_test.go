@@ -29,6 +29,8 @@ func TestFifoMatchesASlice(t *testing.T) {
 	require.LessOrEqual(t, cap(f.items), 160)
 }
 
+func noReset(int) bool { return false }
+
 // TestTooManyMessagesDoNotWait: the ticks of messages are the server's word. However far ahead they are, they take no
 // more memory than that of so many.
 func TestTooManyMessagesDoNotWait(t *testing.T) {
@@ -42,12 +44,12 @@ func TestTooManyMessagesDoNotWait(t *testing.T) {
 	}
 	var calls exclusive.Guard
 	closed := false
-	m.handle(&calls, &closed, now, false)
+	m.handle(&calls, &closed, noReset, now, false)
 	require.Equal(t, []int{0, 1, 2}, handled)
-	m.handle(&calls, &closed, now, false)
+	m.handle(&calls, &closed, noReset, now, false)
 	require.Len(t, handled, 3)
 	now = 1000
-	m.handle(&calls, &closed, now, false)
+	m.handle(&calls, &closed, noReset, now, false)
 	require.Len(t, handled, maxWaiting+3)
 }
 
@@ -68,8 +70,8 @@ func TestAMessageThatPanicsIsNotHandledAgain(t *testing.T) {
 	}
 	var calls exclusive.Guard
 	closed := false
-	require.Panics(t, func() { m.handle(&calls, &closed, now, false) })
-	m.handle(&calls, &closed, now, false)
+	require.Panics(t, func() { m.handle(&calls, &closed, noReset, now, false) })
+	m.handle(&calls, &closed, noReset, now, false)
 	require.Equal(t, []int{0, 1}, handled)
 }
 
@@ -83,8 +85,8 @@ func TestAClosedClientHandsOverNoMessages(t *testing.T) {
 		q.messages.push(i)
 		m.push(waitingMessage{tick: 5, in: q})
 	}
-	m.handle(&calls, &closed, 10, false)
+	m.handle(&calls, &closed, noReset, 10, false)
 	require.Equal(t, 2, handled)
-	m.handle(&calls, &closed, 10, true)
+	m.handle(&calls, &closed, noReset, 10, true)
 	require.Equal(t, 2, handled)
 }

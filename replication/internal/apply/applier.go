@@ -33,6 +33,7 @@ type Applier struct {
 	Hashes    hashCheck
 	Lingering Lingering
 	spawnWith []ecs.ID // components that every spawned entity gets besides its own
+	Resets    int      // of the world that were noticed
 
 	instance      uint64 // server instance of the present session
 	ShownInstance uint64 // server instance of what the world shows
@@ -139,6 +140,7 @@ func (a *Applier) NoticeReset() {
 	if a.View.Intact() {
 		return
 	}
+	a.Resets++
 	a.View.mark.Set()
 	a.Expected.reset()
 	for i, page := range a.View.Replicas.Pages {

@@ -13,9 +13,9 @@ import (
 // long, and in others it need not find every mistake. Go's race detector sees what escapes it.
 //
 // A call may call a function of the user's, which calls back on the same goroutine. So a call
-// declares what it permits meanwhile: Open permits everything, Lend only reading. What is not
+// declares what it permits meanwhile: Open permits everything, Lend and Ask only reading. What is not
 // permitted is looked at closely: it is a mistake unless the call that is going on is on the same
-// goroutine's stack.
+// goroutine's stack, and within Ask it is one in any case.
 type Guard struct{ now State }
 
 // A State is a call, and what it does not permit.
@@ -24,7 +24,7 @@ type State uint32
 const (
 	noChange State = 1 // nothing but reading, which Check does
 	noRead   State = 2 // not even that
-	noEnd    State = 4 // nothing that EnterEnding begins
+	readOnly State = 4 // a function of the user's was called that must not change anything
 
 	permissions = noChange | noRead
 	callShift   = 3
@@ -35,6 +35,9 @@ func (g *Guard) Enter(c Call) (was State) {
 	if was = g.now; was&noChange != 0 {
 		g.inspect()
 	}
+	if was&readOnly != 0 {
+		refuseWithin(was, c)
+	}
 	g.now = State(c)<<callShift | permissions
 	return was
 }
@@ -43,20 +46,9 @@ func (g *Guard) Enter(c Call) (was State) {
 func (g *Guard) EnterAlone(c Call) (was State) {
 	if now := g.now; now != 0 {
 		if calls := stack(); len(calls) > 0 && slices.Contains(calls[1:], now.call()) {
-			panic(fmt.Sprintf("replication: %v in a function that %v calls: note it, and do it after %[2]v",
-				c, now.call()))
+			refuseWithin(now, c)
 		}
 		refuse(now, c.String())
-	}
-	return g.Enter(c)
-}
-
-// EnterEnding is Enter for a call that may end sessions, which must not be while Replicate asks
-// what is to be sent in them.
-func (g *Guard) EnterEnding(c Call) (was State) {
-	if g.now&noEnd != 0 {
-		panic(fmt.Sprintf("replication: %v in a function that Replicate asks about a peer: note it, and do "+
-			"it after Replicate", c))
 	}
 	return g.Enter(c)
 }
@@ -74,14 +66,14 @@ func (g *Guard) Leave(was State) { g.now = was }
 // Open permits everything in a function of the user's that is about to be called, until Leave.
 func (g *Guard) Open() (was State) {
 	was = g.now
-	g.now = was &^ permissions
+	g.now = was &^ (permissions | readOnly)
 	return was
 }
 
-// Ask is Open for functions that decide what is sent.
+// Ask permits functions of the user's that decide what is sent to read, and nothing else, until Leave.
 func (g *Guard) Ask() (was State) {
-	was = g.Open()
-	g.now |= noEnd
+	was = g.PermitReading()
+	g.now |= readOnly
 	return was
 }
 
@@ -92,7 +84,8 @@ func (g *Guard) PermitReading() (was State) {
 	return was
 }
 
-// Lend returns the function with which packets are sent, in which others are known to read.
+// Lend returns the function with which packets are sent, in which others are known to read. It may call the other end,
+// which may answer at once.
 func (g *Guard) Lend(send func(packet []byte) error) func(packet []byte) error {
 	return func(packet []byte) error {
 		was := g.PermitReading()
@@ -116,6 +109,11 @@ func refuse(now State, second string) {
 	panic(fmt.Sprintf("replication: %s while %s is going on: a server with its peers, or a client, is for "+
 		"one goroutine at a time; "+
 		"make all calls on one, or hold a mutex around each", second, now.call()))
+}
+
+// refuseWithin panics because of a call in a function of the user's that another one calls.
+func refuseWithin(now State, second Call) {
+	panic(fmt.Sprintf("replication: %v in a function that %v calls: note it, and do it after %[2]v", second, now.call()))
 }
 
 func (s State) call() string { return Call(s >> callShift).String() }
