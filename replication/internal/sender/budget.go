@@ -3,7 +3,6 @@ package sender
 import (
 	"math/bits"
 
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ratecontrol"
@@ -55,15 +54,15 @@ func (b *budget) Set(rate int64) {
 
 // begin starts a session. Tokens are kept: a peer gains nothing by connecting again.
 func (b *budget) begin() {
-	b.restart(b.snap.Tick)
+	b.restart()
 	b.typical, b.spent = firstTypical, b.stats.Spending()
 	b.firsts, b.most, b.enough = 0, 0, 0
 }
 
 // restart drops what is known about the path.
-func (b *budget) restart(now delta.Tick) {
+func (b *budget) restart() {
 	if b.Control != nil {
-		b.Control.Restart(now)
+		b.Control.Restart(b.snap.Tick)
 		b.Rate = b.Control.Budget()
 	}
 }
@@ -140,16 +139,16 @@ func (b *budget) charge(bytes int) {
 }
 
 // acknowledge reports an acknowledged packet to the rate control.
-func (b *budget) acknowledge(packet *ackstate.SentPacket, now delta.Tick) {
+func (b *budget) acknowledge(packet *ackstate.SentPacket) {
 	if b.Control != nil && packet.Bytes > 0 {
-		b.Control.Acknowledge(now, int(packet.Bytes), packet.Status == ackstate.SentLost)
+		b.Control.Acknowledge(b.snap.Tick+1, int(packet.Bytes), packet.Status == ackstate.SentLost)
 	}
 }
 
 // sample reports the round trip of a packet to the rate control.
-func (b *budget) sample(packet *ackstate.SentPacket, now delta.Tick) {
+func (b *budget) sample(packet *ackstate.SentPacket) {
 	if b.Control != nil && packet.Bytes > 0 {
-		b.Control.Sample(packet.Tick, now-packet.Tick, int(packet.Bytes))
+		b.Control.Sample(packet.Tick, b.snap.Tick+1-packet.Tick, int(packet.Bytes))
 	}
 }
 

@@ -29,7 +29,6 @@ type Sender struct {
 	Relays   bool // the packets of a complete packet set may be all that the peer needs
 	holdsAll bool // it holds everything at the likely baselines: see ackstate.Tracker.CanRelay
 	Rests    bool // the peer needs nothing
-	inOrder  bool // everything dirty is sent, in slot order
 	splits   bool // what changed in this tick is sent before all else, see ackstate.Tracker.Splits
 	Sending  bool // states are being sent; or a send function panicked while they were
 
@@ -104,11 +103,11 @@ func (p *Sender) SendHashes(buf []byte) { p.Hashing.send(&p.outbox, buf) }
 func (p *Sender) Keep() { p.Alive.keep(&p.Packet) }
 
 // Timed implements the outcomes of [ackstate.Tracker]: a packet's round trip is known.
-func (p *Sender) Timed(sent *ackstate.SentPacket) { p.Budget.sample(sent, p.snap.Tick+1) }
+func (p *Sender) Timed(sent *ackstate.SentPacket) { p.Budget.sample(sent) }
 
 // Arrived implements the outcomes of [ackstate.Tracker]: a packet was acknowledged.
 func (p *Sender) Arrived(sent *ackstate.SentPacket, sequence uint32) {
-	p.Budget.acknowledge(sent, p.snap.Tick+1)
+	p.Budget.acknowledge(sent)
 	if k := p.Packet.Compact; k != nil {
 		k.Kept.Acknowledge(sequence)
 	}

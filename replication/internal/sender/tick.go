@@ -33,7 +33,7 @@ func (p *Sender) prepare(c *chooser) {
 	p.acked.ChooseLikely()
 	p.acked.NoteAllChurn()
 	p.planned, p.Relays = sendNothing, false
-	p.inOrder = p.acked.FindPeriod() && p.states.resume == 0 && p.Budget.ample()
+	inOrder := p.acked.FindPeriod() && p.states.resume == 0 && p.Budget.ample()
 	if p.Rests = !p.HasMessages && p.acked.MayRest(); p.Rests {
 		p.rest()
 		return
@@ -43,7 +43,7 @@ func (p *Sender) prepare(c *chooser) {
 	if p.Sending {
 		p.markLacking()
 	}
-	if p.splits = p.inOrder && p.acked.Splits(); p.inOrder {
+	if p.splits = inOrder && p.acked.Splits(); inOrder {
 		p.Relays, p.holdsAll = p.acked.CanRelay(p.splits)
 	}
 	if p.Relays {
@@ -53,7 +53,7 @@ func (p *Sender) prepare(c *chooser) {
 		if p.sight.View.InView == nil { // else Look has marked what changed
 			p.acked.MarkChanged()
 		}
-		if p.planned = p.plan(); p.planned == sendBest {
+		if p.planned = p.plan(inOrder); p.planned == sendBest {
 			p.Selector.press(c)
 		}
 	}
@@ -71,7 +71,7 @@ func (p *Sender) beginSilence() {
 	}
 	p.acked.Silence.Begin(p.snap.Tick, p.acked.Log.Next, p.Alive.quiet, p.acked.Patience())
 	if p.acked.Silence.Mute {
-		p.Budget.restart(p.snap.Tick)
+		p.Budget.restart()
 	}
 }
 
@@ -103,12 +103,12 @@ func (p *Sender) markLacking() {
 
 // plan decides how to spend the budget: everything dirty is sent at once if there is room for it.
 // Otherwise the most urgent slots are sent as soon as there are tokens for a packet worth its
-// header.
-func (p *Sender) plan() plan {
+// header. inOrder reports whether it is known that there is room.
+func (p *Sender) plan(inOrder bool) plan {
 	switch {
 	case !p.acked.MaySendNow():
 		return sendNothing
-	case p.Budget.Rate == 0 || p.inOrder:
+	case p.Budget.Rate == 0 || inOrder:
 		return sendAll
 	}
 	room, limit := p.Budget.affordable(), math.MaxInt
