@@ -246,41 +246,32 @@ func (p *Tracker) holdAt(b int, mask uint64, at delta.Tick) {
 	}
 }
 
-// overdue returns the first packet, from the given sequence on, that now counts as lost: a packet
-// sent well after it was acknowledged, or its timeout is over. It returns the next sequence if
-// there is none.
-func (p *Tracker) overdue(from uint32) uint32 {
-	now := p.Snap.Tick
-	timeout, slack := p.Trip.Timeout(), p.Trip.Slack()
-	for q := from; q != p.Log.Next; q++ {
+// Expire counts as lost all packets whose acknowledgement is overdue.
+func (p *Tracker) Expire() {
+	for q := p.Log.Oldest; q != p.Log.Next; q++ {
 		sent := p.Log.At(q)
 		if sent.Status != SentInFlight {
 			continue
 		}
-		if p.AnyAcked && p.Recent.After(sent.Tick) && p.Recent-sent.Tick > slack || now-sent.Tick > timeout {
-			return q
+		if !p.overdue(sent) {
+			return // later packets are not overdue either
 		}
-		break // later packets are not overdue either
-	}
-	return p.Log.Next
-}
-
-// Expire counts as lost all packets whose acknowledgement is overdue.
-func (p *Tracker) Expire() {
-	for q := p.overdue(p.Log.Oldest); q != p.Log.Next; q = p.overdue(q) {
-		p.LoseAt(q)
+		p.Lose(q)
 	}
 }
 
-// LoseAt counts the packet with a sequence as lost.
-func (p *Tracker) LoseAt(sequence uint32) {
-	p.outcome.Lost(sequence)
-	p.lose(p.Log.At(sequence))
+// overdue reports whether a packet in flight now counts as lost: a packet sent well after it was
+// acknowledged, or its timeout is over.
+func (p *Tracker) overdue(sent *SentPacket) bool {
+	return p.AnyAcked && p.Recent.After(sent.Tick) && p.Recent-sent.Tick > p.Trip.Slack() ||
+		p.Snap.Tick-sent.Tick > p.Trip.Timeout()
 }
 
-// lose counts a packet as lost: what it carried is dirty again, and is still encoded against what
+// Lose counts a packet as lost: what it carried is dirty again, and is still encoded against what
 // was acknowledged before.
-func (p *Tracker) lose(sent *SentPacket) {
+func (p *Tracker) Lose(sequence uint32) {
+	p.outcome.Lost(sequence)
+	sent := p.Log.At(sequence)
 	sent.Status = SentLost
 	p.stats.Lost++
 	p.Trip.Lost()

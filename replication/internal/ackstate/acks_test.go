@@ -120,7 +120,7 @@ func TestPacketsReorderIfMoreAreLateThanLost(t *testing.T) {
 	p.Follow()
 	lost := func(n int) {
 		for range n {
-			p.LoseAt(packets[0])
+			p.Lose(packets[0])
 			packets = packets[1:]
 		}
 	}
@@ -162,8 +162,8 @@ func TestOnlyTheLatestStateIsClean(t *testing.T) {
 		other := uint64(0)
 		p.tick(func(delta.Tick) { other = p.spawn() }, func() uint64 { return other })
 		next := p.tick(p.touch(other), sends(0)) // changes, and is not sent
-		p.LoseAt(packets[0])
-		p.LoseAt(packets[0] + 1)
+		p.Lose(packets[0])
+		p.Lose(packets[0] + 1)
 		require.Equal(t, entity, p.Dirty[0]&entity)
 		p.MarkDirty(0, other)
 		if late {
@@ -184,7 +184,7 @@ func TestOnlyTheLatestStateIsClean(t *testing.T) {
 // known, but no longer.
 func TestLateStatesLeaveNewerOnesDirty(t *testing.T) {
 	p, entity, packets := newMovingPeer(1)
-	p.LoseAt(packets[0])
+	p.Lose(packets[0])
 	p.acknowledge(p.tick(func(delta.Tick) {}, sends(0)))
 	p.tick(p.touch(entity), sends(0))
 	require.EqualValues(t, 3, p.Acks.Through)
@@ -229,9 +229,9 @@ func TestOvertakenPacketsAreLost(t *testing.T) {
 // TestWhatWasLostIsSentAgain, if it is still the latest state.
 func TestWhatWasLostIsSentAgain(t *testing.T) {
 	p, entity, packets := newMovingPeer(2)
-	p.LoseAt(packets[0])
+	p.Lose(packets[0])
 	require.Zero(t, p.Dirty[0], "it has changed since then")
-	p.LoseAt(packets[1])
+	p.Lose(packets[1])
 	require.Equal(t, entity, p.Dirty[0])
 
 	p, entity, packets = newMovingPeer(1)
@@ -241,9 +241,9 @@ func TestWhatWasLostIsSentAgain(t *testing.T) {
 	p.Log.Add(despawn, 0, entity, baseline.RecordDespawn)
 	p.Dirty[0] = 0
 	sequence := p.Log.Commit()
-	p.LoseAt(packets[0])
+	p.Lose(packets[0])
 	require.Zero(t, p.Dirty[0], "the entity has ended")
-	p.LoseAt(sequence)
+	p.Lose(sequence)
 	require.Equal(t, entity, p.Dirty[0])
 }
 
@@ -256,7 +256,7 @@ func TestWhatChangesNowIsDirtyWhenItsPacketIsLost(t *testing.T) {
 		p.Dirty[0] = 0
 		sent := p.Log.Begin(p.Snap.Tick)
 		p.Log.Add(sent, 0, entity, baseline.RecordState)
-		p.LoseAt(p.Log.Commit())
+		p.Lose(p.Log.Commit())
 		require.Equal(t, entity, p.Dirty[0])
 		return 0
 	})

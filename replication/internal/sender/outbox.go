@@ -139,7 +139,7 @@ func (o *outbox) loseFailed() {
 	for _, sequence := range o.failed {
 		o.stats.SendErrors++
 		if sent := o.acked.Log.Find(sequence); sent != nil && sent.Status == ackstate.SentInFlight {
-			o.acked.LoseAt(sequence)
+			o.acked.Lose(sequence)
 		}
 	}
 	o.failed = o.failed[:0]
