@@ -54,7 +54,7 @@ func (p *Tracker) Acknowledge(sent *SentPacket, sequence uint32) {
 	p.outcome.Arrived(sent, sequence)
 	sent.Status = SentAcked
 	p.stats.Acked++
-	if p.snap.Opts.KeepArrivals {
+	if p.Snap.Opts.KeepArrivals {
 		p.noteArrival(sent, sequence)
 	}
 	if !p.AnyAcked || sent.Tick.After(p.Recent) {

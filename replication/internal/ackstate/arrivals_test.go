@@ -11,11 +11,11 @@ import (
 // is no longer held then is known at once, before anything else arrives.
 func TestAnEndIsKnownAfterTheNewestArrival(t *testing.T) {
 	p, entity, packets := newMovingPeer(1)
-	p.snap.Opts.KeepArrivals = true
+	p.Snap.Opts.KeepArrivals = true
 	p.acknowledge(packets[0])
 	var other uint64
 	p.acknowledge(p.tick(func(delta.Tick) { other = p.spawn() }, func() uint64 { return other }))
-	for range 3 * p.snap.Opts.Window {
+	for range 3 * p.Snap.Opts.Window {
 		p.acknowledge(p.tick(p.touch(other), sends(other)))
 	}
 	end := p.Snap.Tick + 1

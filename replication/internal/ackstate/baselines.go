@@ -9,12 +9,15 @@ import (
 
 // bases chooses the baselines for what a peer is sent, among the ticks as of which it holds states.
 type bases struct {
-	snap *snapshot.Snapshot
-	acks *AckTable
+	Snap *snapshot.Snapshot
+	Acks AckTable
+	// unsure has a bit for each tick up to Acks.Through, modulo RecentTicks: half of its packets or more are not
+	// known to have arrived.
+	unsure uint32
 
 	Interval delta.Tick          // ticks between two sends
 	Phase    delta.Tick          // spreads the sends of peers over the interval
-	Likely   snapshot.BasePair   // the baselines that most slots are likely to have, see chooseLikely
+	Likely   snapshot.BasePair   // the baselines that most slots are likely to have, see ChooseLikely
 	Pairs    []snapshot.BasePair // baselines that are tried first, the likely ones in front
 	oldest   delta.Tick          // first baseline of these
 	Classes  baseline.Classes    // result of Classify
@@ -25,7 +28,7 @@ type bases struct {
 // interval, it is a tick of the peer's sends, since only as of these does it hold what changed in
 // between.
 func (p *bases) Base() delta.Tick {
-	at := p.acks.Through
+	at := p.Acks.Through
 	if p.Interval > 1 {
 		return p.LastSend(at)
 	}
@@ -38,14 +41,14 @@ func (p *bases) step() delta.Tick {
 	case p.Interval > 1:
 		return p.Interval
 	case p.Classes.Compact:
-		return max(p.snap.Opts.Grid, 1)
+		return max(p.Snap.Opts.Grid, 1)
 	}
-	return p.snap.Bases.Step()
+	return p.Snap.Bases.Step()
 }
 
 // SharesBases reports whether the peer has a base tick of the common grid, and not one of long ago.
 func (p *bases) SharesBases() bool {
-	return p.Interval == 1 && !p.Classes.Compact && p.snap.Tick-p.acks.Through < snapshot.RecentTicks
+	return p.Interval == 1 && !p.Classes.Compact && p.Snap.Tick-p.Acks.Through < snapshot.RecentTicks
 }
 
 // LastSend returns the last tick, up to the given one, in which the send interval allowed a send to
@@ -56,7 +59,7 @@ func (p *bases) LastSend(at delta.Tick) delta.Tick { return at - (at+p.Phase)%p.
 // the present state. Peers with the same first one have it in common.
 func (p *bases) Second(base delta.Tick) delta.Tick {
 	if !p.Classes.Compact { // that has several
-		if far := p.secondBefore(base, max(p.leastSpan(base), p.snap.Steady.Span)); p.snap.Fresh(far) {
+		if far := p.secondBefore(base, max(p.leastSpan(base), p.Snap.Steady.Span)); p.Snap.Fresh(far) {
 			return far
 		}
 	}
@@ -76,22 +79,21 @@ func (p *bases) secondBefore(base, span delta.Tick) delta.Tick {
 
 // leastSpan returns how many ticks before a first baseline the second one must be to predict the present state.
 func (p *bases) leastSpan(base delta.Tick) delta.Tick {
-	return snapshot.LeastSpan(p.snap.Tick, base)
+	return snapshot.LeastSpan(p.Snap.Tick, base)
 }
 
-// chooseLikely sets Likely, given the ticks up to Through of which most packets may be lost, as bits
-// modulo snapshot.RecentTicks: Base and its second baseline, or else the newest ticks before them most
-// packets of which arrived.
-func (p *bases) chooseLikely(unsure uint32) {
+// ChooseLikely sets Likely, the baselines that most entries of this tick's packets are likely to have: Base
+// and its second baseline, or else the newest ticks before them most packets of which arrived.
+func (p *bases) ChooseLikely() {
 	base := p.Base()
 	p.Likely = snapshot.BasePair{Base: base, Second: p.Second(base)}
-	if unsure == 0 || p.Classes.Compact {
+	if p.unsure == 0 || p.Classes.Compact {
 		return
 	}
-	sure := func(at delta.Tick) bool { return unsure>>(at%snapshot.RecentTicks)&1 == 0 }
+	sure := func(at delta.Tick) bool { return p.unsure>>(at%snapshot.RecentTicks)&1 == 0 }
 	step := p.step()
 	for i := delta.Tick(0); i < baseline.NearBases; i++ {
-		if at := base - i*step; p.acks.Recent(at) && p.snap.Fresh(at) && sure(at) {
+		if at := base - i*step; p.Acks.Recent(at) && p.Snap.Fresh(at) && sure(at) {
 			p.Likely = snapshot.BasePair{Base: at, Second: p.Second(at)}
 			break
 		}
@@ -100,7 +102,7 @@ func (p *bases) chooseLikely(unsure uint32) {
 		return
 	}
 	base, step = p.Likely.Base, max(p.Interval, delta.SecondGrid)
-	for at := p.nearest(base); base-at <= baseline.MaxStep && p.acks.Recent(at) && p.snap.Fresh(at); at -= step {
+	for at := p.nearest(base); base-at <= baseline.MaxStep && p.Acks.Recent(at) && p.Snap.Fresh(at); at -= step {
 		if sure(at) {
 			p.Likely.Second = at
 			return
@@ -111,7 +113,7 @@ func (p *bases) chooseLikely(unsure uint32) {
 // holdsPair reports whether it is known what the peer holds at two baselines, and both are young
 // enough.
 func (p *bases) holdsPair(of snapshot.BasePair) bool {
-	return p.acks.Recent(of.Second) && p.snap.Fresh(of.Second)
+	return p.Acks.Recent(of.Second) && p.Snap.Fresh(of.Second)
 }
 
 // FindPairs sets Pairs to the baselines that are tried, the newest first, before an entity gets
@@ -141,13 +143,13 @@ func (p *bases) addPair(of snapshot.BasePair) {
 
 // LackOf returns the slots of a block that the peer is not known to hold at both baselines.
 func (p *bases) LackOf(of snapshot.BasePair, b int) uint64 {
-	return p.acks.Lacks(of.Base, b) | p.acks.Lacks(of.Second, b)
+	return p.Acks.Lacks(of.Base, b) | p.Acks.Lacks(of.Second, b)
 }
 
 // Classify sets Classes to the classes of the slots d of a block. A class has the baselines that
 // updates of its slots are coded against; the peer holds the slots at all of these ticks.
 func (p *bases) Classify(b int, d uint64) {
-	t := p.acks
+	t := &p.Acks
 	p.Classes.List = p.Classes.List[:0]
 	if full := d & t.None[b]; full != 0 {
 		p.Classes.List = append(p.Classes.List, baseline.Class{Mask: full, Full: true})
@@ -168,7 +170,7 @@ func (p *bases) Classify(b int, d uint64) {
 		}
 	}
 	for _, at := range [...]delta.Tick{p.Base(), t.Through} {
-		if d != 0 && t.Recent(at) && p.snap.Fresh(at) {
+		if d != 0 && t.Recent(at) && p.Snap.Fresh(at) {
 			d = p.addHeld(b, d, at)
 		}
 	}
@@ -180,7 +182,7 @@ func (p *bases) Classify(b int, d uint64) {
 // addHeld adds the classes of those of some slots that the peer holds as of tick at. It returns the
 // other slots.
 func (p *bases) addHeld(b int, d uint64, at delta.Tick) uint64 {
-	held := d &^ p.acks.Lacks(at, b)
+	held := d &^ p.Acks.Lacks(at, b)
 	if held != 0 {
 		p.addRecent(b, held, at)
 	}
@@ -190,7 +192,7 @@ func (p *bases) addHeld(b int, d uint64, at delta.Tick) uint64 {
 // addAllOld adds the classes of those of some slots that the peer holds only as of ticks before all pairs of baselines,
 // and returns them. With a short budget these are most.
 func (p *bases) addAllOld(b int, d uint64) (old uint64) {
-	t := p.acks
+	t := &p.Acks
 	for slot := range bitset.Slots(b, d&t.Lacks(t.Through, b)) {
 		if t.Since[slot].Before(p.oldest) {
 			old |= 1 << (slot & 63)
@@ -202,13 +204,13 @@ func (p *bases) addAllOld(b int, d uint64) (old uint64) {
 
 // addOld adds the class of a slot that the peer holds only as of a tick that is no base.
 func (p *bases) addOld(slot int) {
-	s, t, bit := &p.snap.Slots, p.acks, uint64(1)<<(slot&63)
+	s, t, bit := &p.Snap.Slots, &p.Acks, uint64(1)<<(slot&63)
 	at, _ := t.Holds(slot)
 	if before := p.LastSend(s.ChangedAt[slot] - 1); !s.ChangedBefore[slot].After(at) && before.After(at) {
 		at = before // the state was valid up to then
 	}
 	switch {
-	case !p.snap.Fresh(at):
+	case !p.Snap.Fresh(at):
 		p.Classes.List = append(p.Classes.List, baseline.Class{Mask: bit, Full: true})
 	case t.Recent(at) && !at.After(t.Through):
 		p.addRecent(slot>>6, bit, at)
@@ -248,10 +250,10 @@ func (p *bases) addBoth(b int, m uint64, at, at2 delta.Tick) uint64 {
 // heldFor returns the slots of a block that the peer holds as of tick at2, if that tick can be a
 // second baseline for tick at.
 func (p *bases) heldFor(b int, at, at2 delta.Tick) uint64 {
-	if !p.acks.Recent(at2) || !p.snap.Fresh(at2) || !p.snap.Predicts(snapshot.BasePair{Base: at, Second: at2}) {
+	if !p.Acks.Recent(at2) || !p.Snap.Fresh(at2) || !p.Snap.Predicts(snapshot.BasePair{Base: at, Second: at2}) {
 		return 0
 	}
-	return ^p.acks.Lacks(at2, b)
+	return ^p.Acks.Lacks(at2, b)
 }
 
 // Compact. Peers with this coding have baselines of their own, since packets are never shared. A far
@@ -335,8 +337,8 @@ func (p *bases) ClassOfSlot(slot int) *baseline.Class {
 // Front returns the baselines that a packet to the peer starts its list of baselines with.
 func (p *bases) Front() delta.Baselines {
 	switch base := p.Likely.Base; {
-	case !p.snap.Fresh(base) || base == p.snap.Tick:
-		return delta.Baselines{A1: p.snap.Tick - 1}
+	case !p.Snap.Fresh(base) || base == p.Snap.Tick:
+		return delta.Baselines{A1: p.Snap.Tick - 1}
 	case p.Interval > delta.MaxSpan:
 		return delta.Baselines{A1: base}
 	default:

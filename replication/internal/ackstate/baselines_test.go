@@ -13,15 +13,15 @@ import (
 func TestBaselinesOfASendInterval(t *testing.T) {
 	for interval := delta.Tick(2); interval <= snapshot.MaxPeriod; interval++ {
 		for phase := range 2 * interval {
-			p := bases{acks: &AckTable{}, snap: newSnap(0), Interval: interval, Phase: phase}
+			p := bases{Snap: newSnap(0), Interval: interval, Phase: phase}
 			for at := delta.Tick(100); at < 100+2*interval; at++ {
-				p.acks.Through, p.snap.Tick = at, at+interval
+				p.Acks.Through, p.Snap.Tick = at, at+interval
 				last := at
 				for (last+phase)%interval != 0 {
 					last--
 				}
 				require.Equal(t, last, p.LastSend(at), "interval %d, phase %d, tick %d", interval, phase, at)
-				p.chooseLikely(0)
+				p.ChooseLikely()
 				require.Equal(t, snapshot.BasePair{Base: last, Second: last - interval}, p.Likely)
 			}
 		}
@@ -32,7 +32,7 @@ func TestBaselinesOfASendInterval(t *testing.T) {
 func TestBaselinesOnAGrid(t *testing.T) {
 	snap := newSnap(112)
 	snap.Bases.Fix(4)
-	p := bases{acks: &AckTable{Through: 107}, snap: snap, Interval: 1, Phase: 3}
+	p := bases{Snap: snap, Acks: AckTable{Through: 107}, Interval: 1, Phase: 3}
 	require.EqualValues(t, 107, p.LastSend(107))
 	require.EqualValues(t, 104, p.Base())
 	require.Equal(t, delta.Second(104), p.Second(104))
@@ -45,12 +45,12 @@ func TestSecondBaselinesPredict(t *testing.T) {
 		for tick := delta.Tick(1000); tick < 1008; tick++ {
 			for age := delta.Tick(1); age <= 40; age++ {
 				for _, span := range snapshot.Spans {
-					p := bases{snap: newSnap(tick), Interval: interval}
-					p.snap.Steady.Span = span
+					p := bases{Snap: newSnap(tick), Interval: interval}
+					p.Snap.Steady.Span = span
 					base := tick - age
 					farther := func(span delta.Tick) delta.Tick {
 						at := base - interval
-						for !p.snap.Predicts(snapshot.BasePair{Base: base, Second: at}) || base-at < span || interval == 1 && at%delta.SecondGrid != 0 {
+						for !p.Snap.Predicts(snapshot.BasePair{Base: base, Second: at}) || base-at < span || interval == 1 && at%delta.SecondGrid != 0 {
 							at -= interval
 						}
 						return at
@@ -63,9 +63,9 @@ func TestSecondBaselinesPredict(t *testing.T) {
 					if interval == 1 && age <= delta.SecondGrid*delta.MaxExtrapolation && span == delta.SecondGrid {
 						require.Equal(t, delta.Second(base), want)
 					}
-					p.snap.Opts.Window = int(tick - want - 1)
+					p.Snap.Opts.Window = int(tick - want - 1)
 					require.Equal(t, near, p.Second(base))
-					p.snap.Opts.Window, p.Classes.Compact = 64, true
+					p.Snap.Opts.Window, p.Classes.Compact = 64, true
 					require.Equal(t, near, p.Second(base))
 				}
 			}

@@ -18,13 +18,12 @@ import (
 
 // Tracker knows what one client holds, and which of the packets sent to it are still unresolved.
 type Tracker struct {
-	Snap     *snapshot.Snapshot
+	bases
 	sight    *interest.Sight
 	interest *interest.Shared
 	stats    *counters.PeerCounters
 
 	Structure *Structure // nil: no message waits for the world
-	Acks      AckTable
 	outcome   outcomes
 	Dirty     bitset.Set // slots to be sent; all others are up to date or in flight
 	Large     map[int]*LargeState
@@ -39,10 +38,6 @@ type Tracker struct {
 	exact uint32
 	ended delta.Tick
 
-	// unsure has a bit for each tick up to Through, modulo RecentTicks: half of its packets or more are not
-	// known to have arrived.
-	unsure uint32
-
 	Trip           clock.RoundTrip
 	AnyAcked       bool       // Recent and RecentSequence are valid
 	Recent         delta.Tick // newest tick of an acknowledged packet
@@ -52,15 +47,14 @@ type Tracker struct {
 	nextInterval   delta.Tick // the send interval from the next tick on
 	Join           Join
 	arrivals       *arrivals // nil: nothing has arrived, or nobody asks
-	bases
 }
 
 // Init prepares a tracker. It reports the outcome of each packet to outcome.
 func (p *Tracker) Init(snap *snapshot.Snapshot, shared *interest.Shared,
 	sight *interest.Sight, stats *counters.PeerCounters, outcome outcomes,
 ) {
-	p.Snap, p.interest, p.sight, p.stats, p.outcome = snap, shared, sight, stats, outcome
-	p.bases, p.nextInterval = bases{snap: snap, acks: &p.Acks, Interval: 1}, 1
+	p.interest, p.sight, p.stats, p.outcome = shared, sight, stats, outcome
+	p.bases, p.nextInterval = bases{Snap: snap, Interval: 1}, 1
 	p.Classes.Slots = &snap.Slots
 }
 
@@ -129,7 +123,7 @@ func (p *Tracker) Awaited(t delta.Tick) (delta.Tick, bool) {
 // noteArrival notes a packet that was acknowledged.
 func (p *Tracker) noteArrival(sent *SentPacket, sequence uint32) {
 	if p.arrivals == nil {
-		p.arrivals = newArrivals(p.snap.Opts.Window, p.Snap.Tick, &p.Acks)
+		p.arrivals = newArrivals(p.Snap.Opts.Window, p.Snap.Tick, &p.Acks)
 	}
 	p.arrivals.addSent(sent, sequence, &p.Log, p.Snap.Tick)
 }
@@ -322,9 +316,6 @@ func (p *Tracker) noteStructure(b int, mask uint64) {
 		p.Structure.note(b, mask, p.Snap.Tick)
 	}
 }
-
-// ChooseLikely chooses the baselines that most entries of this tick's packets are likely to have.
-func (p *Tracker) ChooseLikely() { p.chooseLikely(p.unsure) }
 
 // Reference appends the slots of which the packets of a tick had states, in their order. There are none if
 // one of these packets did not arrive, or if that was too long ago.
