@@ -12,7 +12,6 @@ type Settled struct {
 	next    uint32     // sequence of the first packet of this tick
 	first   delta.Tick // of the first packet in flight at the beginning of this tick; if there was none, this tick
 	turn    delta.Tick // the last tick of the interval
-	ended   uint16     // low bits of the last tick that ended
 	inTurn  bool       // the last tick was one of the interval
 	all     bool       // since the last state packet, nothing was left unsent in a tick of the interval
 	settled bool       // all, as of the beginning of this tick
@@ -22,7 +21,7 @@ type Settled struct {
 // lost.
 func (s *Settled) Begin(p *Tracker) {
 	now := p.Snap.Tick
-	if uint16(now)-s.ended != 1 {
+	if now-p.ended != 1 {
 		s.all = false // a function of the user's panicked, so the peer may not have been sent what changed
 	} else if s.inTurn {
 		// What changes in a large state that is being sent is not dirty.
@@ -39,9 +38,6 @@ func (s *Settled) Begin(p *Tracker) {
 	}
 	s.turn = now
 }
-
-// End ends a tick of the peer.
-func (s *Settled) End(now delta.Tick) { s.ended = uint16(now) }
 
 // certifies reports whether a packet of this tick with the given base tick is settled.
 func (s *Settled) certifies(base delta.Tick) bool { return s.settled && s.first.After(base) }

@@ -198,7 +198,6 @@ func (p *Sender) sendChosen(c *chooser) {
 func (p *Sender) end() {
 	once := p.planned == sendAll && len(p.interest.Groups.Blocks) == 0 // a group may take a slot again
 	p.acked.EndPackets(p.Relays, once)
-	p.acked.Settled.End(p.snap.Tick)
 	if !p.Rests {
 		p.Sending = false
 		if p.Budget.Rate == 0 {
