@@ -97,7 +97,7 @@ func TestCompactSessionsWrap(t *testing.T) {
 			if i >= 20 && !jumped && e.peer.Connected() { // as if the session had gone on for a long time
 				jumped = true
 				p := e.peer
-				p.acked.Log = ackstate.NewSentLog(c.log-session.SequenceGap, 1)
+				p.acked.Log = ackstate.NewSentLog(c.log - session.SequenceGap)
 				p.acked.Followed = p.acked.Log.Next
 				e.client.Reconnect()
 			}

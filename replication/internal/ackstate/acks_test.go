@@ -149,7 +149,7 @@ func (p *trackedPeer) sendInPackets(n int) (first uint32) {
 	first = p.tick(p.touch(1<<(n+1)-2), sends(2))
 	for i := 1; i < n; i++ {
 		p.Log.Add(p.Log.Begin(p.Snap.Tick), 0, 2<<i, baseline.RecordState)
-		p.Log.Commit()
+		p.Log.Commit(p.Interval)
 	}
 	return first
 }
@@ -240,7 +240,7 @@ func TestWhatWasLostIsSentAgain(t *testing.T) {
 	despawn := p.Log.Begin(p.Snap.Tick)
 	p.Log.Add(despawn, 0, entity, baseline.RecordDespawn)
 	p.Dirty[0] = 0
-	sequence := p.Log.Commit()
+	sequence := p.Log.Commit(p.Interval)
 	p.Lose(packets[0])
 	require.Zero(t, p.Dirty[0], "the entity has ended")
 	p.Lose(sequence)
@@ -256,7 +256,7 @@ func TestWhatChangesNowIsDirtyWhenItsPacketIsLost(t *testing.T) {
 		p.Dirty[0] = 0
 		sent := p.Log.Begin(p.Snap.Tick)
 		p.Log.Add(sent, 0, entity, baseline.RecordState)
-		p.Lose(p.Log.Commit())
+		p.Lose(p.Log.Commit(p.Interval))
 		require.Equal(t, entity, p.Dirty[0])
 		return 0
 	})

@@ -120,8 +120,7 @@ func (p *Tracker) SetInterval(n delta.Tick) { p.nextInterval = n }
 func (p *Tracker) TakeInterval() {
 	if n := p.nextInterval; n != p.Interval {
 		p.Interval = n
-		p.Log.setInterval(n)
-		p.exact = 0 // it is about the old one
+		p.Log.alike, p.Log.even, p.exact = 0, 0, 0 // they are about the old one
 	}
 }
 

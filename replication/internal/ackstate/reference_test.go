@@ -14,13 +14,13 @@ import (
 // that are apart or empty do not count.
 func TestGapsAreTheBlocksOfLostPackets(t *testing.T) {
 	const base = delta.Tick(40)
-	l := NewSentLog(1, 1)
+	l := NewSentLog(1)
 	send := func(tick delta.Tick, status SentStatus, apart bool, blocks ...int) {
 		p := l.Begin(tick)
 		for _, b := range blocks {
 			l.Add(p, b, 1<<7, baseline.RecordState)
 		}
-		l.Commit()
+		l.Commit(1)
 		p.Status, p.Apart = status, apart
 	}
 	send(base-1, SentLost, false, 0, 9)
@@ -59,7 +59,7 @@ func TestGapsAreTheBlocksOfLostPackets(t *testing.T) {
 	require.False(t, ok, "it is forgotten")
 	send(base+2, SentLost, false, 5)
 	l.Add(l.Begin(base+2), 6, 1, baseline.RecordDespawn)
-	l.At(l.Commit()).Status = SentAcked
+	l.At(l.Commit(1)).Status = SentAcked
 	_, ok = l.findGaps(base+2, l.Next)
 	require.False(t, ok, "the client has no slots of that tick")
 	require.True(t, l.anyGap(first, end))
@@ -69,13 +69,13 @@ func TestGapsAreTheBlocksOfLostPackets(t *testing.T) {
 // TestTheOpenPacketIsNotAnOldOne: the place of a packet that is open was that of the oldest one that the log remembered. Those
 // of its tick are not all known.
 func TestTheOpenPacketIsNotAnOldOne(t *testing.T) {
-	l := NewSentLog(0, 1)
+	l := NewSentLog(0)
 	send := func(tick delta.Tick, packets int) {
 		for range packets {
 			p := l.Begin(tick)
 			l.Add(p, int(l.Next), 1, baseline.RecordState)
 			p.Status = SentAcked
-			l.Commit()
+			l.Commit(1)
 		}
 		l.trim(l.Next)
 	}
@@ -93,7 +93,7 @@ func TestTheOpenPacketIsNotAnOldOne(t *testing.T) {
 		require.Equal(t, sent < 10, known, "%d packets are forgotten, and one is open", sent-1)
 		require.Equal(t, max(10, sent), first)
 		l.At(l.Next).Status = SentAcked
-		l.Commit()
+		l.Commit(1)
 		l.trim(l.Next)
 	}
 }
@@ -118,7 +118,7 @@ func TestATickThatDidNotEndIsNotSentExactly(t *testing.T) {
 	}
 	send := func(slots uint64) uint32 {
 		p.Log.Add(p.Log.Begin(p.Snap.Tick), 0, slots, baseline.RecordState)
-		return p.Log.Commit()
+		return p.Log.Commit(p.Interval)
 	}
 	for range 2 * snapshot.RecentTicks {
 		begin()

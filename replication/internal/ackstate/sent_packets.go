@@ -50,9 +50,8 @@ type SentLog struct {
 	written uint32                // number of the next record
 	kept    uint32                // how many of the records before that one the ring still has
 
-	interval uint8 // the send interval
-	alike    uint8 // the latest packets that were sent with this interval, counted up to wire.ShortReach
-	even     uint8 // of these, the latest each of which is an interval after the one before it, but for the first
+	alike uint8 // the latest packets that were sent with the present send interval, counted up to wire.ShortReach
+	even  uint8 // of these, the latest each of which is an interval after the one before it, but for the first
 
 	gaps Gaps // memory of findGaps
 
@@ -84,26 +83,21 @@ const (
 	ResizeTicks = 64
 )
 
-// NewSentLog returns an empty log of a peer with the given send interval. Its first packet has the given sequence.
-func NewSentLog(first uint32, interval delta.Tick) SentLog {
-	return SentLog{Next: first, Oldest: first, interval: uint8(interval)}
-}
+// NewSentLog returns an empty log. Its first packet has the given sequence.
+func NewSentLog(first uint32) SentLog { return SentLog{Next: first, Oldest: first} }
 
-// setInterval sets the send interval of the next packets.
-func (l *SentLog) setInterval(n delta.Tick) { l.interval, l.alike, l.even = uint8(n), 0, 0 }
-
-// follows reports whether a tick is an interval after that of the last packet.
-func (l *SentLog) follows(tick delta.Tick) bool {
-	return tick == l.At(l.Next-1).Tick+delta.Tick(l.interval)
+// follows reports whether a tick is a send interval after that of the last packet.
+func (l *SentLog) follows(tick, interval delta.Tick) bool {
+	return tick == l.At(l.Next-1).Tick+interval
 }
 
 // form returns the shortest form of the header of a next packet of tick now for a client that has the packet with a
 // sequence and tick. That one, and any later one, shows it the interval, and the tick if that is implied.
-func (l *SentLog) form(sequence uint32, at, now delta.Tick) wire.HeaderForm {
+func (l *SentLog) form(sequence uint32, at, now, interval delta.Tick) wire.HeaderForm {
 	switch back := l.Next - sequence; {
 	case back > uint32(l.alike):
 		return wire.HeaderLong
-	case back <= uint32(l.even) && l.follows(now):
+	case back <= uint32(l.even) && l.follows(now, interval):
 		return wire.HeaderImplied
 	case now-at > wire.ShortTicks:
 		return wire.HeaderLong
@@ -216,9 +210,9 @@ func (l *SentLog) hasState(p *SentPacket, slot int) bool {
 	return false
 }
 
-// Commit counts the packet from Begin as sent and returns its sequence.
-func (l *SentLog) Commit() uint32 {
-	if !l.follows(l.At(l.Next).Tick) {
+// Commit counts the packet from Begin as sent, with a send interval, and returns its sequence.
+func (l *SentLog) Commit(interval delta.Tick) uint32 {
+	if !l.follows(l.At(l.Next).Tick, interval) {
 		l.even = 0
 	}
 	l.even, l.alike = min(l.even+1, wire.ShortReach), min(l.alike+1, wire.ShortReach)

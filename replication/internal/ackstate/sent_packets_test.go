@@ -24,7 +24,7 @@ func TestSentLogRemembers(t *testing.T) {
 	seed := replicationtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 6))
 	first, now := ^uint32(0)-3000, ^delta.Tick(0)-1000
-	l := NewSentLog(first, 1)
+	l := NewSentLog(first)
 	l.written = ^uint32(0) - 20_000
 	var twin []plainPacket
 	forgotten, grown, shrunk := 0, 0, 0
@@ -54,7 +54,7 @@ func TestSentLogRemembers(t *testing.T) {
 					sent.records = append(sent.records, r)
 				}
 			}
-			require.Equal(t, first+uint32(len(twin)), l.Commit())
+			require.Equal(t, first+uint32(len(twin)), l.Commit(1))
 			twin = append(twin, sent)
 		}
 		for i := max(0, len(twin)-600); i < len(twin); i++ {
@@ -108,7 +108,7 @@ func TestSentLogRemembers(t *testing.T) {
 func TestSentLogKeepsItsSize(t *testing.T) {
 	replicationtest.SkipAllocations(t)
 	rng := rand.New(rand.NewPCG(replicationtest.Seed(t), 7))
-	l := NewSentLog(0, 1)
+	l := NewSentLog(0)
 	tick := delta.Tick(0)
 	play := func() {
 		tick++
@@ -117,7 +117,7 @@ func TestSentLogKeepsItsSize(t *testing.T) {
 			for block := range 10 + rng.IntN(5) {
 				l.Add(p, block, 1, baseline.RecordState)
 			}
-			l.Commit()
+			l.Commit(1)
 		}
 		for q := l.Oldest; q != l.Next && tick-l.At(q).Tick > 7; q++ {
 			l.At(q).Status = SentAcked

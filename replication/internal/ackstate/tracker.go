@@ -63,7 +63,7 @@ func (p *Tracker) Init(snap *snapshot.Snapshot, shared *interest.Shared,
 func (p *Tracker) Begin(first uint32, compact, waits bool) {
 	p.Acks.reset(&p.Snap.Slots, p.Snap.Tick)
 	p.Dirty, p.Large = nil, map[int]*LargeState{}
-	p.Log, p.Followed, p.unsure = NewSentLog(first, p.Interval), first, ^uint32(0)
+	p.Log, p.Followed, p.unsure = NewSentLog(first), first, ^uint32(0)
 	p.exact = 0
 	p.Trip, p.AnyAcked = clock.RoundTrip{}, false
 	p.Join, p.Silence, p.Settled, p.arrivals = Join{}, Silence{answered: first}, Settled{}, nil
@@ -135,7 +135,7 @@ func (p *Tracker) HeaderForm() wire.HeaderForm {
 	if !p.Join.Complete || !p.AnyAcked || p.Log.moreSince(p.Snap.Tick-p.Trip.Slack(), wire.ShortReach/2) {
 		return wire.HeaderLong
 	}
-	return p.Log.form(p.RecentSequence, p.Recent, p.Snap.Tick)
+	return p.Log.form(p.RecentSequence, p.Recent, p.Snap.Tick, p.Interval)
 }
 
 // Patience returns after how many ticks without an acknowledgement the peer counts as silent.

@@ -58,7 +58,7 @@ func (p *trackedPeer) tick(change func(now delta.Tick), send func() (slots uint6
 	p.Dirty[0] &^= sent
 	p.Acks.Shown[0] |= sent
 	p.slots.Settle(p.Snap.Tick)
-	return p.Log.Commit()
+	return p.Log.Commit(p.Interval)
 }
 
 // acknowledge is the arrival of an ack.

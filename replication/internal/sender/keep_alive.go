@@ -69,7 +69,7 @@ func (k *KeepAlive) sendEmpty(w *packetWriter) {
 	packet := k.buf[:key.Size()+h.Size()]
 	h.Put(packet[key.Size():])
 	log.Begin(w.snap.Tick).Status = ackstate.SentLost // nothing waits for its ack
-	log.Commit()
+	log.Commit(w.acked.Interval)
 	w.acked.Silence.Skip(log.Next)
 	key.Write(packet, h.Sequence, h.Tick)
 	w.stats.Packets++

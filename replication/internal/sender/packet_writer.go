@@ -292,7 +292,7 @@ func (k *packetWriter) commit(bytes, n int) uint32 {
 	k.stats.EntityBits += uint64(n)
 	k.budget.spend(bytes)
 	k.acked.Log.At(k.acked.Log.Next).Bytes = uint16(bytes)
-	return k.acked.Log.Commit()
+	return k.acked.Log.Commit(k.acked.Interval)
 }
 
 // putTogether sends entries in a packet of their own, in slot order. It returns whether they fit,
