@@ -122,7 +122,7 @@ func TestCompleteIsSentInAnIdleWorld(t *testing.T) {
 // TestCompleteIsSentAgain if its packet is lost.
 func TestCompleteIsSentAgain(t *testing.T) {
 	x := newWire(t, testSchema())
-	for n := 0; !x.peer.out.Alive.Complete; n++ {
+	for n := 0; !x.peer.out.KeepAlive.Complete; n++ {
 		require.Less(t, n, 30)
 		x.answer(x.apply()...)
 		x.deliver(x.takeDown()...)

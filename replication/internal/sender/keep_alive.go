@@ -32,8 +32,7 @@ func (k *KeepAlive) keep(w *packetWriter) {
 	acked := w.acked
 	changed := acked.Join.Settle(&w.snap.Slots, &w.sight.View, &acked.Acks)
 	if k.next != acked.Log.Next {
-		k.next, k.quiet = acked.Log.Next, 0
-		k.noteComplete(acked.Log.Next, acked.Join.Complete && !changed) // Settle ran after the packets were written
+		k.note(acked.Log.Next, acked.Join.Complete && !changed) // Settle ran after the packets were written
 		return
 	}
 	k.quiet++
@@ -52,12 +51,12 @@ func (k *KeepAlive) keep(w *packetWriter) {
 	if unsure {
 		k.sentUnconfirmed++
 	}
-	k.next, k.quiet = acked.Log.Next, 0
-	k.noteComplete(acked.Log.Next, acked.Join.Complete)
+	k.note(acked.Log.Next, acked.Join.Complete)
 }
 
-// noteComplete notes whether the latest packet had the complete flag.
-func (k *KeepAlive) noteComplete(next uint32, complete bool) {
+// note notes that packets were sent, and whether the last one, which is before a sequence, had the complete flag.
+func (k *KeepAlive) note(next uint32, complete bool) {
+	k.next, k.quiet = next, 0
 	if complete && !k.Complete {
 		k.Complete, k.in = true, next-1
 	}

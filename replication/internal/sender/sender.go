@@ -32,12 +32,12 @@ type Sender struct {
 	splits   bool // what changed in this tick is sent before all else, see ackstate.Tracker.Splits
 	Sending  bool // states are being sent; or a send function panicked while they were
 
-	counted  uint64 // entities sent in the ticks that account has covered
-	states   stateSender
-	Selector selector
-	Budget   budget
-	Packet   packetWriter
-	Alive    KeepAlive
+	counted   uint64 // entities sent in the ticks that account has covered
+	states    stateSender
+	Selector  selector
+	Budget    budget
+	Packet    packetWriter
+	KeepAlive KeepAlive
 	outbox
 	groups  groupSender
 	Hashing hashing
@@ -78,7 +78,7 @@ func (p *Sender) Begin(key wire.Key, isCompact bool) {
 	p.Selector.drop()
 	p.states.resume = 0
 	p.groups.begin()
-	p.Alive = KeepAlive{next: p.acked.Log.Next}
+	p.KeepAlive = KeepAlive{next: p.acked.Log.Next}
 	p.Rests, p.Sending = false, false
 }
 
@@ -100,7 +100,7 @@ func (p *Sender) SendMessages(packet []byte) {
 func (p *Sender) SendHashes(buf []byte) { p.Hashing.send(&p.outbox, buf) }
 
 // Keep ends the tick of a connected peer: if nothing was sent for a while, an empty packet is.
-func (p *Sender) Keep() { p.Alive.keep(&p.Packet) }
+func (p *Sender) Keep() { p.KeepAlive.keep(&p.Packet) }
 
 // Timed implements the outcomes of [ackstate.Tracker]: a packet's round trip is known.
 func (p *Sender) Timed(sent *ackstate.SentPacket) { p.Budget.sample(sent) }

@@ -69,7 +69,7 @@ func (p *Sender) beginSilence() {
 	if p.opts.NoSilence {
 		return
 	}
-	p.acked.Silence.Begin(p.snap.Tick, p.acked.Log.Next, p.Alive.quiet, p.acked.Patience())
+	p.acked.Silence.Begin(p.snap.Tick, p.acked.Log.Next, p.KeepAlive.quiet, p.acked.Patience())
 	if p.acked.Silence.Mute {
 		p.Budget.restart()
 	}
