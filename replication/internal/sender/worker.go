@@ -12,6 +12,7 @@ import (
 type worker struct {
 	encode.Cache
 	Sets   encode.PacketSets
+	Box    packetBox
 	choice chooser
 	batch  batch
 }
@@ -26,6 +27,7 @@ func (c *worker) init(snap *snapshot.Snapshot, parts *encode.Partitions) {
 func (c *worker) begin(now delta.Tick) {
 	c.Begin(now)
 	c.Sets.Begin(now)
+	c.Box.empty(now) // not at the end of a tick, since a send function may panic before
 }
 
 // finish ends a tick: it counts what was sent.

@@ -21,7 +21,6 @@ const MaxWorkers = 64
 // functions of the user: a panic of these reaches the caller.
 type Workers struct {
 	Caches []worker
-	Boxes  []packetBox // by worker
 	parts  encode.Partitions
 	sets   []*encode.PacketSets // by worker
 	jobs   []func()             // by worker; made once, so that starting them allocates nothing
@@ -32,7 +31,7 @@ type Workers struct {
 
 // Init makes n workers.
 func (w *Workers) Init(snap *snapshot.Snapshot, n int) {
-	w.Caches, w.Boxes = make([]worker, n), make([]packetBox, n)
+	w.Caches = make([]worker, n)
 	for i := range w.Caches {
 		w.Caches[i].init(snap, &w.parts)
 		w.sets = append(w.sets, &w.Caches[i].Sets)
@@ -91,7 +90,6 @@ func (w *Workers) Run(now delta.Tick) {
 	w.active = max(1, min(len(w.Caches), len(w.peers)))
 	for i := range w.Caches {
 		w.Caches[i].begin(now)
-		w.Boxes[i].empty(now) // not at the end of a tick, since a send function may panic before
 	}
 	if len(w.Caches) > 1 {
 		slices.SortStableFunc(w.peers, func(a, b *Sender) int {
@@ -113,12 +111,12 @@ func (w *Workers) Run(now delta.Tick) {
 // work is the share of one worker.
 func (w *Workers) work(i int) {
 	n := len(w.peers)
-	peers := w.peers[i*n/w.active : (i+1)*n/w.active]
+	c, peers := &w.Caches[i], w.peers[i*n/w.active:(i+1)*n/w.active]
 	for _, p := range peers {
-		p.box, p.first = &w.Boxes[i], -1
+		p.box, p.first = &c.Box, -1
 		if !p.callsBack() {
-			p.prepare(&w.Caches[i].choice)
+			p.prepare(&c.choice)
 		}
 	}
-	w.Caches[i].fill(peers)
+	c.fill(peers)
 }
