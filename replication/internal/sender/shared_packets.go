@@ -169,7 +169,7 @@ func (k *packetWriter) putCopies(set *encode.PacketSet, b int, slots, all uint64
 		k.cache.Slots.AddUpdates(b, slots)
 	} else {
 		first := b<<6 + bits.TrailingZeros64(slots)
-		if k.append(first, false, func() bool { put = k.addCopies(&x, b, slots); return put != 0 }) != nil {
+		if k.append(first, false, func() bool { put = k.addFitting(&x, b, slots); return put != 0 }) != nil {
 			return 0
 		}
 		_, work = x.Size(put)
@@ -181,38 +181,24 @@ func (k *packetWriter) putCopies(set *encode.PacketSet, b int, slots, all uint64
 	return put
 }
 
-// addCopies adds slots with entries of a packet set to the open packet where that is almost full: as many as fit,
-// which it returns.
-func (k *packetWriter) addCopies(x *encode.BlockEntries, b int, slots uint64) (put uint64) {
-	mark := k.cache.Slots.Mark()
-	put = k.addFitting(x, b, slots)
-	if borne := k.borne(x, put); borne != put {
-		k.cache.Slots.Rollback(&mark)
-		if put = borne; put != 0 {
-			k.cache.Slots.AddUpdates(b, put)
-		}
-	}
-	return put
-}
-
 // fitsSlots is fitsNext for updates of slots of a block.
 func (k *packetWriter) fitsSlots(b int, slots uint64, size int) bool {
 	return k.fitsNext(b<<6+bits.Len64(slots)-1, bits.OnesCount64(slots), size)
 }
 
-// addFitting adds as many of some slots with entries of a packet set as the open packet has room for, and returns
-// them. These are the ones that would fit one after the other: a slot can make the lists shorter, so more might
-// fit together.
+// addFitting adds as many of some slots with entries of a packet set as the open packet has room for and bears, and
+// returns them. These are the ones that would fit one after the other: a slot can make the lists shorter, so more
+// might fit together.
 func (k *packetWriter) addFitting(x *encode.BlockEntries, b int, slots uint64) (put uint64) {
 	for put != slots {
 		next := slots &^ put
-		size, _ := x.Size(put | next)
-		for next&(next-1) != 0 && !k.fitsSlots(b, next, size) {
+		size, work := x.Size(put | next)
+		for next&(next-1) != 0 && !(k.fitsSlots(b, next, size) && k.bears(work, 0)) {
 			next = lowest(next, bits.OnesCount64(next)/2)
-			size, _ = x.Size(put | next)
+			size, work = x.Size(put | next)
 		}
 		mark := k.cache.Slots.Mark()
-		if k.cache.Slots.AddUpdates(b, next); size > k.w.Remaining() || !k.fits(size) {
+		if k.cache.Slots.AddUpdates(b, next); size > k.w.Remaining() || !k.fits(size) || !k.bears(work, size) {
 			k.cache.Slots.Rollback(&mark)
 			break
 		}
@@ -227,20 +213,4 @@ func lowest(slots uint64, n int) uint64 {
 		slots &^= 1 << (bits.Len64(slots) - 1)
 	}
 	return slots
-}
-
-// borne returns those of some slots with entries of a packet set that the open packet bears, one after the other.
-func (k *packetWriter) borne(x *encode.BlockEntries, slots uint64) (put uint64) {
-	if _, work := x.Size(slots); k.bears(work, 0) {
-		return slots
-	}
-	for put != slots { // perhaps too much work: judge one entry after the other
-		next := slots &^ put
-		size, work := x.Size(put | next&-next)
-		if !k.bears(work, size) {
-			break
-		}
-		put |= next & -next
-	}
-	return put
 }
