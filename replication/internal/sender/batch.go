@@ -13,7 +13,6 @@ type batch struct {
 	entries []batchEntry
 	units   int        // of entries
 	in      bitset.Set // slots that were visited
-	visited []int32    // the same as a list
 
 	room, used, work int // bits for entries in a packet; bits and work of the entries so far
 
@@ -46,17 +45,8 @@ const (
 // begin empties the batch.
 func (u *batch) begin(slots int) {
 	u.in = u.in.Grown(slots)
-	for _, slot := range u.visited {
-		u.in.Remove(int(slot))
-	}
-	u.visited, u.entries, u.units = u.visited[:0], u.entries[:0], 0
-	u.used, u.work = 0, 0
-}
-
-// visit marks a slot as visited.
-func (u *batch) visit(slot int) {
-	u.in.Add(slot)
-	u.visited = append(u.visited, int32(slot))
+	clear(u.in)
+	u.entries, u.units, u.used, u.work = u.entries[:0], 0, 0, 0
 }
 
 // join adds a slot to those that travel together.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
@@ -74,13 +73,14 @@ func (p *groupSender) sendTogether(of bitset.Set) bool {
 			continue
 		}
 		first := len(u.entries)
-		for slot := range bitset.Slots(b, d&s.InGroups(b)) {
+		grouped := d & s.InGroups(b)
+		for slot := range bitset.Slots(b, grouped) {
 			if !u.in.Has(slot) {
 				p.gather(slot)
 			}
 		}
-		if !p.gatherUngrouped(b, d&^s.InGroups(b)) {
-			return false
+		for slot := range bitset.Slots(b, d&^grouped) {
+			p.gatherSlot(slot)
 		}
 		for i := range u.entries[first:] {
 			e := &u.entries[first+i]
@@ -94,24 +94,6 @@ func (p *groupSender) sendTogether(of bitset.Set) bool {
 	}
 	fits, _ := p.packet.putTogether(u.entries)
 	return fits
-}
-
-// gatherUngrouped appends slots of a block that are in no group. It returns false if one of them is
-// larger than a packet.
-func (p *groupSender) gatherUngrouped(b int, d uint64) bool {
-	live, gone := p.acked.Split(b, d)
-	p.acked.Dirty[b] &^= d &^ live &^ gone
-	if live&p.acked.Acks.Large[b] != 0 {
-		return false
-	}
-	p.acked.Classify(b, live)
-	for slot := range bitset.Slots(b, live) {
-		p.addState(slot, baseline.ClassOf(p.acked.Classes.List, 1<<(slot&63)))
-	}
-	for slot := range bitset.Slots(b, gone) {
-		p.add(batchEntry{slot: int32(slot), kind: batchDespawn, count: &p.stats.Despawns})
-	}
-	return true
 }
 
 // sendUnits sends the groups of dirty slots in a range. It returns false if it had to stop.
@@ -281,7 +263,7 @@ func (p *groupSender) gather(slot int) {
 	p.closure(slot)
 	for _, slot := range u.close {
 		if !u.in.Has(int(slot)) {
-			u.visit(int(slot))
+			u.in.Add(int(slot))
 			p.gatherSlot(int(slot))
 		}
 	}
@@ -313,13 +295,7 @@ func (p *groupSender) gatherSlot(slot int) {
 		p.add(batchEntry{slot: int32(slot), kind: batchLarge})
 		return
 	}
-	p.acked.Classify(b, bit)
-	p.addState(slot, &p.acked.Classes.List[0])
-}
-
-// addState appends the state of a slot of the given class.
-func (p *groupSender) addState(slot int, c *baseline.Class) {
-	r, count := p.states.bestEntry(slot, c)
+	r, count := p.states.bestEntry(slot, p.acked.ClassOfSlot(slot))
 	p.add(batchEntry{slot: int32(slot), entry: r.Index, count: count, bits: r.Bits, work: r.Work})
 }
 
