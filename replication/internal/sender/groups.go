@@ -17,6 +17,7 @@ type groupSender struct {
 	*peer
 	packet  *packetWriter
 	states  *stateSender
+	heads   int   // bits of the head of an entry in a packet of groups, about
 	crowded uint8 // ticks for which a single packet is not tried
 	behind  int   // the slot to begin with; 0 unless the last tick had to stop
 	yields  bool  // everything else goes first
@@ -92,8 +93,7 @@ func (p *groupSender) sendTogether(of bitset.Set) bool {
 			return false
 		}
 	}
-	fits, _ := p.packet.putTogether(u.entries)
-	return fits
+	return p.putTogether(u.entries) == nil
 }
 
 // sendUnits sends the groups of dirty slots in a range. It returns false if it had to stop.
@@ -101,8 +101,8 @@ func (p *groupSender) sendUnits(of bitset.Set, from, to int) bool {
 	u, s := &p.states.worker.batch, &p.snap.Slots
 	u.begin(s.Len())
 	u.room = 8*(p.opts.MTU-p.packet.out.headSize(wire.HeaderLong)) - wire.MaxFrontBits
-	if p.packet.heads == 0 {
-		p.packet.heads = firstHead
+	if p.heads == 0 {
+		p.heads = firstHead
 	}
 	for _, b := range p.interest.Groups.Blocks {
 		if int(b)<<6 >= to || (int(b)+1)<<6 <= from {
@@ -151,7 +151,7 @@ func (p *groupSender) take(unit []batchEntry) (size, work int, large bool) {
 		e := &unit[i]
 		p.acked.Dirty.Remove(int(e.slot))
 		work += int(e.work)
-		size += max(int(e.bits)+p.packet.heads, 1) // the heads of Compact may be estimated as less than 0
+		size += max(int(e.bits)+p.heads, 1) // the heads of Compact may be estimated as less than 0
 		large = large || e.kind == batchLarge
 	}
 	return size, work, large
@@ -161,13 +161,13 @@ func (p *groupSender) take(unit []batchEntry) (size, work int, large bool) {
 // false if no more packets may be sent.
 func (p *groupSender) sendBatch(entries []batchEntry) bool {
 	for len(entries) > 0 {
-		switch fits, blocked := p.packet.putTogether(entries); {
-		case blocked:
+		switch p.putTogether(entries) {
+		case nil:
+			return true
+		case errFull:
 			p.behind = int(entries[0].slot)
 			p.putOff(entries)
 			return false
-		case fits:
-			return true
 		}
 		byUnit := func(a, b batchEntry) int { return cmp.Compare(a.unit, b.unit) }
 		slices.SortStableFunc(entries, byUnit)
@@ -176,7 +176,7 @@ func (p *groupSender) sendBatch(entries []batchEntry) bool {
 		if n == 0 {
 			return p.sendSplit(entries)
 		}
-		p.packet.heads = min(p.packet.heads+4, mostHead)
+		p.heads = min(p.heads+4, mostHead)
 		if !p.sendBatch(entries[:n]) {
 			p.putOff(entries[n:])
 			return false

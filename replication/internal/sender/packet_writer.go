@@ -1,9 +1,6 @@
 package sender
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
@@ -21,8 +18,6 @@ type packetWriter struct {
 	budget  *budget
 	cache   *encode.Cache   // of the worker, in the present tick
 	Compact *compact.Writer // nil: the session is Packed
-
-	heads int // bits of the head of an entry in packets of groups, about
 
 	// The open packet.
 	isOpen bool
@@ -295,35 +290,6 @@ func (k *packetWriter) commit(bytes, n int) uint32 {
 	return k.acked.Log.Commit(k.acked.Interval)
 }
 
-// putTogether sends entries in a packet of their own, in slot order. It returns whether they fit,
-// and whether no more packets may be sent; in either case nothing is sent. No packet may be open.
-func (k *packetWriter) putTogether(entries []batchEntry) (fits, blocked bool) {
-	if len(entries) == 0 {
-		return true, false
-	}
-	if k.blocked() {
-		return false, true
-	}
-	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
-	k.start(int(entries[0].slot), false)
-	write := k.writeTogether
-	if k.Compact != nil {
-		write = k.compactTogether
-	}
-	size, ok := write(entries)
-	if !ok {
-		k.abandon()
-		return false, false
-	}
-	for i := range entries {
-		size -= int(entries[i].bits)
-		k.book(&entries[i])
-	}
-	k.heads = max(size/len(entries)+2, k.heads-1)
-	k.finish()
-	return true, false
-}
-
 // writeTogether appends entries to the open packet, which is empty. It returns the bits that they take, and false if
 // they do not fit.
 func (k *packetWriter) writeTogether(entries []batchEntry) (size int, ok bool) {
@@ -340,24 +306,4 @@ func (k *packetWriter) writeTogether(entries []batchEntry) (size int, ok bool) {
 	}
 	ok = k.w.Err() == nil && k.fits(0) && (len(entries) == 1 || k.bears(0, 0))
 	return k.w.Len() + k.cache.Slots.MaxLen(), ok
-}
-
-// book records and counts an entry of a packet of groups.
-func (k *packetWriter) book(e *batchEntry) {
-	slot := int(e.slot)
-	b, bit := slot>>6, uint64(1)<<(slot&63)
-	kind := baseline.RecordDespawn
-	if e.kind == batchState {
-		kind = baseline.RecordState
-		if k.Compact == nil {
-			k.cache.Entries[e.entry].Copies++
-		}
-	}
-	k.record(slot, kind)
-	*e.count++
-	k.acked.Dirty[b] &^= bit
-	k.acked.Acks.Shown[b] |= bit
-	if !e.dirty { // it is in flight already
-		k.stats.GroupResends++
-	}
 }
