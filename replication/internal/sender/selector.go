@@ -1,8 +1,6 @@
 package sender
 
 import (
-	"math/bits"
-
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
@@ -115,19 +113,16 @@ const (
 // addCandidates makes the dirty slots of a share the candidates, and reports whether there are any.
 func (p *selector) addCandidates(c *chooser, of share) bool {
 	alive := p.snap.Slots.Alive
-	for w, blocks := range p.acked.Acks.DirtyBlocks {
-		for ; blocks != 0; blocks &= blocks - 1 {
-			b := w<<6 + bits.TrailingZeros64(blocks)
-			d := p.acked.Dirty[b]
-			live := p.sight.View.Sees(b, d&alive[b])
-			switch of {
-			case despawns: // press has split them: everything that is not live is gone
-				c.add(b, d&^live, 0)
-			case spawns:
-				c.add(b, live&p.acked.Acks.None[b], ^uint64(0))
-			default:
-				c.add(b, d, p.acked.Costly(b, live))
-			}
+	for b := range p.acked.Acks.DirtyBlocks.All() {
+		d := p.acked.Dirty[b]
+		live := p.sight.View.Sees(b, d&alive[b])
+		switch of {
+		case despawns: // press has split them: everything that is not live is gone
+			c.add(b, d&^live, 0)
+		case spawns:
+			c.add(b, live&p.acked.Acks.None[b], ^uint64(0))
+		default:
+			c.add(b, d, p.acked.Costly(b, live))
 		}
 	}
 	return len(c.blocks) > 0
