@@ -54,7 +54,7 @@ func (a *chaosGame) invariants() {
 		}
 		t := &p.acked.Acks
 		for b := range p.acked.Dirty {
-			if p.acked.Dirty[b] != 0 && !t.DirtyBlocks.Has(b) {
+			if p.acked.Dirty[b] != 0 && !p.acked.DirtyBlocks.Has(b) {
 				a.fail("end %d block %d: dirty, but not in DirtyBlocks", i, b)
 			}
 			// A tick that panicked may not have come to the slots that were spawned in it.

@@ -70,7 +70,7 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 					r.tick()
 				}
 				p := r.fakes[0].peer
-				tables = float64(sizeOfAcks(&p.acked.Acks)+8*(cap(p.acked.Dirty)+cap(p.out.Selector.Urgency.Waiting))+int(unsafe.Sizeof(sender.Sliced{}))*cap(p.out.Selector.Urgency.Blocks)) / float64(c.entities)
+				tables = float64(sizeOfAcks(&p.acked.Acks)+8*(cap(p.acked.Dirty)+cap(p.acked.DirtyBlocks)+cap(p.out.Selector.Urgency.Waiting))+int(unsafe.Sizeof(sender.Sliced{}))*cap(p.out.Selector.Urgency.Blocks)) / float64(c.entities)
 				with := heapInUse()
 				clear(r.server.sender.workers.Caches)
 				without := heapInUse()
@@ -102,7 +102,7 @@ func heapInUse() int64 {
 
 // sizeOfAcks returns the size of a table in bytes.
 func sizeOfAcks(t *ackstate.AckTable) int {
-	words := cap(t.None) + cap(t.Ended) + cap(t.Shown) + cap(t.Large) + cap(t.DirtyBlocks) + cap(t.Unknown)
+	words := cap(t.None) + cap(t.Ended) + cap(t.Shown) + cap(t.Large) + cap(t.Unknown)
 	for _, row := range t.Missing {
 		words += cap(row)
 	}

@@ -34,10 +34,9 @@ type AckTable struct {
 	// them. For other slots, packets sent before that tick no longer count.
 	Since []delta.Tick
 
-	Shown       bitset.Set // something was sent: the client may show the slot
-	Large       bitset.Set // a state is being sent in parts
-	DirtyBlocks bitset.Set // blocks that may have slots in Tracker.Dirty
-	Unknown     bitset.Set // blocks that may have live slots in None
+	Shown   bitset.Set // something was sent: the client may show the slot
+	Large   bitset.Set // a state is being sent in parts
+	Unknown bitset.Set // blocks that may have live slots in None
 }
 
 // reset empties the table, at the end of tick now.
@@ -51,7 +50,7 @@ func (t *AckTable) grow(n int, now delta.Tick) {
 	t.None, t.Ended = t.None.Grown(n), t.Ended.Grown(n)
 	t.Shown, t.Large = t.Shown.Grown(n), t.Large.Grown(n)
 	blocks := len(t.None)
-	t.DirtyBlocks, t.Unknown = t.DirtyBlocks.Grown(blocks), t.Unknown.Grown(blocks)
+	t.Unknown = t.Unknown.Grown(blocks)
 	if blocks > cap(t.Missing[0]) { // some spare room saves copying at every growth
 		room := blocks + blocks/16
 		for i, row := range t.Missing {

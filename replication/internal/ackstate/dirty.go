@@ -16,7 +16,7 @@ import (
 func (p *Tracker) MarkDirty(b int, mask uint64) {
 	if mask != 0 {
 		p.Dirty[b] |= mask
-		p.Acks.DirtyBlocks.Add(b)
+		p.DirtyBlocks.Add(b)
 	}
 }
 
@@ -24,7 +24,7 @@ func (p *Tracker) MarkDirty(b int, mask uint64) {
 func (p *Tracker) DirtyIn(b int) uint64 {
 	dirty := p.Dirty[b]
 	if dirty == 0 {
-		p.Acks.DirtyBlocks.Remove(b)
+		p.DirtyBlocks.Remove(b)
 	}
 	return dirty
 }
@@ -33,7 +33,7 @@ func (p *Tracker) DirtyIn(b int) uint64 {
 func (p *Tracker) Grow() {
 	s := &p.Snap.Slots
 	if old := len(p.Dirty); len(s.Alive) > old {
-		p.Dirty = p.Dirty.Grown(s.Len())
+		p.Dirty, p.DirtyBlocks = p.Dirty.Grown(s.Len()), p.DirtyBlocks.Grown(len(s.Alive))
 		p.Acks.grow(s.Len(), p.Snap.Tick)
 		for b, alive := range s.Alive[old:] {
 			p.MarkDirty(old+b, alive)
@@ -194,7 +194,7 @@ func (p *Tracker) anyOlder() bool {
 	if p.Period.Ticks == 1 {
 		return p.AnyDirty() // what changed in this tick is not dirty yet
 	}
-	for b := range p.Acks.DirtyBlocks.All() {
+	for b := range p.DirtyBlocks.All() {
 		if p.DirtyIn(b)&^(p.Period.Changed[b]&p.Snap.Slots.Alive[b]) != 0 {
 			return true
 		}
@@ -204,7 +204,7 @@ func (p *Tracker) anyOlder() bool {
 
 // AnyDirty reports whether anything is dirty.
 func (p *Tracker) AnyDirty() bool {
-	for b := range p.Acks.DirtyBlocks.All() {
+	for b := range p.DirtyBlocks.All() {
 		if p.DirtyIn(b) != 0 {
 			return true
 		}
@@ -265,7 +265,7 @@ func (p *Tracker) Look() {
 	seen := 0
 	for b, alive := range s.Alive {
 		now, was := v.Next[b]&alive, v.InView[b]|v.Lapsed(b)
-		if now|was == 0 && !p.Acks.DirtyBlocks.Has(b) && !v.Released {
+		if now|was == 0 && !p.DirtyBlocks.Has(b) && !v.Released {
 			continue
 		}
 		v.InView[b] = now

@@ -23,12 +23,13 @@ type Tracker struct {
 	interest *interest.Shared
 	stats    *counters.PeerCounters
 
-	Structure *Structure // nil: no message waits for the world
-	outcome   outcomes
-	Dirty     bitset.Set // slots to be sent; all others are up to date or in flight
-	Large     map[int]*LargeState
-	Log       SentLog
-	Followed  uint32 // sequence of the first packet that may be unresolved
+	Structure   *Structure // nil: no message waits for the world
+	outcome     outcomes
+	Dirty       bitset.Set // slots to be sent; all others are up to date or in flight
+	DirtyBlocks bitset.Set // blocks that may have such slots
+	Large       map[int]*LargeState
+	Log         SentLog
+	Followed    uint32 // sequence of the first packet that may be unresolved
 
 	// Period is what changed in this tick's send interval, nil if that is not known.
 	Period *snapshot.Period
@@ -62,7 +63,7 @@ func (p *Tracker) Init(snap *snapshot.Snapshot, shared *interest.Shared,
 // session's first packet. waits reports whether messages may have to wait for the world.
 func (p *Tracker) Begin(first uint32, compact, waits bool) {
 	p.Acks.reset(&p.Snap.Slots, p.Snap.Tick)
-	p.Dirty, p.Large = nil, map[int]*LargeState{}
+	p.Dirty, p.DirtyBlocks, p.Large = nil, nil, map[int]*LargeState{}
 	p.Log, p.Followed, p.unsure = NewSentLog(first), first, ^uint32(0)
 	p.exact = 0
 	p.Trip, p.AnyAcked = clock.RoundTrip{}, false
@@ -76,7 +77,7 @@ func (p *Tracker) Begin(first uint32, compact, waits bool) {
 
 // End frees the memory of a session.
 func (p *Tracker) End() {
-	p.Acks, p.Dirty, p.Large, p.Log = AckTable{}, nil, nil, SentLog{}
+	p.Acks, p.Dirty, p.DirtyBlocks, p.Large, p.Log = AckTable{}, nil, nil, nil, SentLog{}
 	p.Join, p.Structure, p.arrivals = Join{}, nil, nil
 }
 

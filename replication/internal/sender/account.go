@@ -34,7 +34,7 @@ func (p *Sender) account() {
 // whose newest state is in flight.
 func (p *Sender) waiting() (dirty, inFlight int) {
 	s, acks := &p.snap.Slots, &p.acked.Acks
-	for b := range acks.DirtyBlocks.All() {
+	for b := range p.acked.DirtyBlocks.All() {
 		dirty += bits.OnesCount64(p.sight.View.Sees(b, s.Alive[b]) & p.acked.DirtyIn(b))
 	}
 	if p.sight.View.InView == nil && s.Recent.After(acks.Through) != nil && acks.HoldsAll(acks.Through) {

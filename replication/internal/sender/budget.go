@@ -165,7 +165,7 @@ func (b *budget) need(limit int) (need int) {
 	s := &b.snap.Slots
 	b.cost.cheap = max(b.typical/typicalUnit, 1)
 	dear, width := 0, 0
-	for block := range b.acked.Acks.DirtyBlocks.All() {
+	for block := range b.acked.DirtyBlocks.All() {
 		dirty := b.acked.Dirty[block]
 		costly := b.acked.Costly(block, dirty)
 		need += bits.OnesCount64(dirty&^costly) * b.cost.cheap

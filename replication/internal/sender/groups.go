@@ -67,7 +67,7 @@ func (p *groupSender) sendTogether(of bitset.Set) bool {
 	u, s := &p.states.worker.batch, &p.snap.Slots
 	u.begin(s.Len())
 	room, used := 8*p.opts.MTU, 0
-	dirty := p.acked.Acks.DirtyBlocks
+	dirty := p.acked.DirtyBlocks
 	for b := range dirty.Between(0, len(of)) {
 		d := of[b] & p.acked.Dirty[b]
 		if d == 0 {

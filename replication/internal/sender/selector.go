@@ -113,7 +113,7 @@ const (
 // addCandidates makes the dirty slots of a share the candidates, and reports whether there are any.
 func (p *selector) addCandidates(c *chooser, of share) bool {
 	alive := p.snap.Slots.Alive
-	for b := range p.acked.Acks.DirtyBlocks.All() {
+	for b := range p.acked.DirtyBlocks.All() {
 		d := p.acked.Dirty[b]
 		live := p.sight.View.Sees(b, d&alive[b])
 		switch of {

@@ -133,7 +133,7 @@ func (k *packetWriter) relay(run *encode.Run) {
 		records := run.Set.RecordsOf(from)
 		k.acked.Log.AddAll(sent, records)
 		for i := range records {
-			if r := records[i].Record(); k.acked.Acks.DirtyBlocks.Has(int(r.Block)) {
+			if r := records[i].Record(); k.acked.DirtyBlocks.Has(int(r.Block)) {
 				k.acked.Dirty[r.Block] &^= r.Mask
 			}
 		}

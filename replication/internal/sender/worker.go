@@ -83,7 +83,7 @@ func (c *worker) want(p *Sender) {
 			sets.divided[i] = c.Sets.Find(of, p.acked.Period)
 		}
 	}
-	for b := range p.acked.Acks.DirtyBlocks.All() {
+	for b := range p.acked.DirtyBlocks.All() {
 		c.wantBlock(p, b, &sets)
 	}
 	if p.acked.Pairs[0] != p.acked.Likely {
