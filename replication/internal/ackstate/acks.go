@@ -55,7 +55,7 @@ func (p *Tracker) Acknowledge(sent *SentPacket, sequence uint32) {
 	sent.Status = SentAcked
 	p.stats.Acked++
 	if p.Snap.Opts.KeepArrivals {
-		p.noteArrival(sent, sequence)
+		p.keepArrival(sent, sequence)
 	}
 	if !p.AnyAcked || sent.Tick.After(p.Recent) {
 		p.AnyAcked, p.Recent, p.RecentSequence = true, sent.Tick, sequence
@@ -86,7 +86,7 @@ func (p *Tracker) Follow() {
 		if !known {
 			return
 		}
-		p.pass(at, end)
+		p.followTick(at, end)
 	}
 }
 
@@ -153,10 +153,10 @@ func (p *Tracker) silentUntil(last delta.Tick) (to delta.Tick, end uint32) {
 	return to, end
 }
 
-// pass records the fate of the packets of tick at, up to sequence end.
-func (p *Tracker) pass(at delta.Tick, end uint32) {
+// followTick records the fate of the packets of tick at, up to sequence end.
+func (p *Tracker) followTick(at delta.Tick, end uint32) {
 	t, before := &p.Acks, p.Acks.Through
-	p.noteArrived(before, at, end)
+	p.noteUnsure(before, at, end)
 	if t.lacksNothing(before) && p.sentExactly(at) && p.allArrived(end) {
 		t.skip(at)
 		p.Followed = end
@@ -183,9 +183,9 @@ func (p *Tracker) pass(at delta.Tick, end uint32) {
 	t.settle(before)
 }
 
-// noteArrived notes whether most packets of tick at arrived, the last of which is before a sequence. There are
+// noteUnsure notes whether most packets of tick at arrived, the last of which is before a sequence. There are
 // none from the ticks since the one before.
-func (p *Tracker) noteArrived(before, at delta.Tick, end uint32) {
+func (p *Tracker) noteUnsure(before, at delta.Tick, end uint32) {
 	for t := before + 1; t != at; t++ {
 		p.unsure &^= 1 << (t % snapshot.RecentTicks)
 	}

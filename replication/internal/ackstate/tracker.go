@@ -121,8 +121,8 @@ func (p *Tracker) Awaited(t delta.Tick) (delta.Tick, bool) {
 	return 0, false
 }
 
-// noteArrival notes a packet that was acknowledged.
-func (p *Tracker) noteArrival(sent *SentPacket, sequence uint32) {
+// keepArrival notes a packet that was acknowledged, for Around.
+func (p *Tracker) keepArrival(sent *SentPacket, sequence uint32) {
 	if p.arrivals == nil {
 		p.arrivals = newArrivals(p.Snap.Opts.Window, p.Snap.Tick, &p.Acks)
 	}
@@ -296,8 +296,8 @@ func (p *Tracker) StillWaits(deps, open []wire.Dependency) []wire.Dependency {
 	return open
 }
 
-// Bound keeps the list of changes from growing while there are no messages.
-func (p *Tracker) Bound() {
+// TrimStructure keeps the list of changes from growing while there are no messages.
+func (p *Tracker) TrimStructure() {
 	s := p.Structure
 	clean := p.Snap.Tick%CleanAt == 0
 	if n := len(s.Changes); n > 2*s.kept+CleanAt || n > CleanAt && clean {

@@ -90,7 +90,7 @@ func (t *PeerMessages) SendTick() {
 		t.sendPending()
 	}
 	if t.Messages.Waits {
-		t.Acked.Bound()
+		t.Acked.TrimStructure()
 	}
 }
 
