@@ -93,7 +93,7 @@ func (p *bases) ChooseLikely() {
 	sure := func(at delta.Tick) bool { return p.unsure>>(at%snapshot.RecentTicks)&1 == 0 }
 	step := p.step()
 	for i := delta.Tick(0); i < baseline.NearBases; i++ {
-		if at := base - i*step; p.Acks.Recent(at) && p.Snap.Fresh(at) && sure(at) {
+		if at := base - i*step; p.usable(at) && sure(at) {
 			p.Likely = snapshot.BasePair{Base: at, Second: p.Second(at)}
 			break
 		}
@@ -102,7 +102,7 @@ func (p *bases) ChooseLikely() {
 		return
 	}
 	base, step = p.Likely.Base, max(p.Interval, delta.SecondGrid)
-	for at := p.nearest(base); base-at <= baseline.MaxStep && p.Acks.Recent(at) && p.Snap.Fresh(at); at -= step {
+	for at := p.nearest(base); base-at <= baseline.MaxStep && p.usable(at); at -= step {
 		if sure(at) {
 			p.Likely.Second = at
 			return
@@ -110,11 +110,9 @@ func (p *bases) ChooseLikely() {
 	}
 }
 
-// holdsPair reports whether it is known what the peer holds at two baselines, and both are young
-// enough.
-func (p *bases) holdsPair(of snapshot.BasePair) bool {
-	return p.Acks.Recent(of.Second) && p.Snap.Fresh(of.Second)
-}
+// usable reports whether it is known what the peer holds as of a tick that is young enough for a baseline: then it
+// is of later ticks up to Through, too.
+func (p *bases) usable(at delta.Tick) bool { return p.Acks.Recent(at) && p.Snap.Fresh(at) }
 
 // FindPairs sets Pairs to the baselines that are tried, the newest first, before an entity gets
 // baselines of its own.
@@ -122,12 +120,12 @@ func (p *bases) FindPairs() {
 	p.Pairs = p.Pairs[:0]
 	base, step := p.Base(), p.step()
 	p.oldest = base
-	if p.holdsPair(p.Likely) {
+	if p.usable(p.Likely.Second) {
 		p.addPair(p.Likely)
 	}
 	for i := delta.Tick(0); i < baseline.NearBases && len(p.Pairs) < baseline.NearBases; i++ {
 		at := base - i*step
-		if of := (snapshot.BasePair{Base: at, Second: p.Second(at)}); of != p.Likely && p.holdsPair(of) {
+		if of := (snapshot.BasePair{Base: at, Second: p.Second(at)}); of != p.Likely && p.usable(of.Second) {
 			p.addPair(of)
 		}
 	}
@@ -170,7 +168,7 @@ func (p *bases) Classify(b int, d uint64) {
 		}
 	}
 	for _, at := range [...]delta.Tick{p.Base(), t.Through} {
-		if d != 0 && t.Recent(at) && p.Snap.Fresh(at) {
+		if d != 0 && p.usable(at) {
 			d = p.addHeld(b, d, at)
 		}
 	}
@@ -250,7 +248,7 @@ func (p *bases) addBoth(b int, m uint64, at, at2 delta.Tick) uint64 {
 // heldFor returns the slots of a block that the peer holds as of tick at2, if that tick can be a
 // second baseline for tick at.
 func (p *bases) heldFor(b int, at, at2 delta.Tick) uint64 {
-	if !p.Acks.Recent(at2) || !p.Snap.Fresh(at2) || !p.Snap.Predicts(snapshot.BasePair{Base: at, Second: at2}) {
+	if !p.usable(at2) || !p.Snap.Predicts(snapshot.BasePair{Base: at, Second: at2}) {
 		return 0
 	}
 	return ^p.Acks.Lacks(at2, b)

@@ -143,7 +143,8 @@ func (p *Tracker) Splits() bool {
 // the peer splits. It also reports whether the peer holds everything at the likely baselines, and everything that such
 // packets refer to.
 func (p *Tracker) CanRelay(splits bool) (relays, holdsAll bool) {
-	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked || !p.holdsPair(p.Likely) {
+	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked ||
+		!p.usable(p.Likely.Second) {
 		return false, false
 	}
 	gaps, ok := p.Shares(p.Likely)
