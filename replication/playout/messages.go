@@ -50,8 +50,8 @@ const maxWaiting = 4096
 // A timeline has the waiting messages of all types, in the order in which they arrived.
 type timeline struct{ fifo[waitingMessage] }
 
-// handle delivers the messages up to a tick, or all of them, until the client is closed. reset reports whether the world
-// has been reset since there had been so many resets.
+// handle delivers the messages up to a tick, or all of them, until the client is closed. reset reports whether the
+// world has been reset since there had been so many resets.
 func (m *timeline) handle(calls *exclusive.Guard, closed *bool, reset func(since int) bool, now delta.Tick, all bool) {
 	for m.len() > 0 && !*closed {
 		if !all && m.len() <= maxWaiting && m.first().tick.After(now) {

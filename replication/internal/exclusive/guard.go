@@ -113,7 +113,8 @@ func refuse(now State, second string) {
 
 // refuseWithin panics because of a call in a function of the user's that another one calls.
 func refuseWithin(now State, second Call) {
-	panic(fmt.Sprintf("replication: %v in a function that %v calls: note it, and do it after %[2]v", second, now.call()))
+	panic(fmt.Sprintf("replication: %v in a function that %v calls: note it, and do it after %[2]v",
+		second, now.call()))
 }
 
 func (s State) call() string { return Call(s >> callShift).String() }
