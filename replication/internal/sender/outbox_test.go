@@ -12,13 +12,13 @@ import (
 // only a burst took is freed.
 func TestABoxKeepsMemoryForLoadsThatVary(t *testing.T) {
 	var b packetBox
-	now := delta.Tick(0)
+	now, packet := delta.Tick(0), make([]byte, 600)
 	play := func(bytes, packets int) {
 		for range 2 * ackstate.ResizeTicks {
 			now++
 			b.empty(now)
 			for range packets {
-				b.bytes = append(b.bytes, make([]byte, bytes/packets)...)
+				b.bytes = append(b.bytes, packet[:bytes/packets]...)
 				b.Queued = append(b.Queued, queued{})
 			}
 		}
