@@ -113,7 +113,7 @@ func (p *Tracker) FindPeriod() (inOrder bool) {
 	return p.Period != nil && p.Silence.Length == 0
 }
 
-// SetInterval sets the send interval from the next tick on. Functions of the user's may call it in a tick.
+// SetInterval sets the send interval from the next tick on, so that a send function which calls it does no harm.
 func (p *Tracker) SetInterval(n delta.Tick) { p.nextInterval = n }
 
 // TakeInterval makes the interval of SetInterval that of the tick that begins.

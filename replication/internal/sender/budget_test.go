@@ -54,35 +54,41 @@ func TestTokensOfManyLargePacketsDoNotOverflow(t *testing.T) {
 	require.Greater(t, b.savings(), int64(mtu*tickRate-1))
 }
 
+// newLearner returns a budget that has learned nothing yet.
+func newLearner() budget {
+	b := budgetOf(1200, 60, 0)
+	b.stats, b.typical = &counters.PeerCounters{}, firstTypical
+	return b
+}
+
+// see lets the budget learn from a tick with so many more states, parts and bits.
+func (b *budget) see(updates, fullStates, parts, bits int) {
+	b.stats.Updates, b.stats.FullStates = b.stats.Updates+uint64(updates), b.stats.FullStates+uint64(fullStates)
+	b.stats.Parts, b.stats.EntityBits = b.stats.Parts+uint64(parts), b.stats.EntityBits+uint64(bits)
+	b.learn(true)
+}
+
 // TestPartsAreNotLargeUpdates: an entity that is sent in many parts leaves the cost of updates as it was, and full
 // states of unknown cost, seen once, do not raise it much.
 func TestPartsAreNotLargeUpdates(t *testing.T) {
-	b := budgetOf(1200, 60, 0)
-	b.stats = &counters.PeerCounters{}
-	b.typical = firstTypical
+	b := newLearner()
 	for range 100 {
-		b.stats.Updates, b.stats.EntityBits = b.stats.Updates+50, b.stats.EntityBits+50*60
-		b.learn(true)
+		b.see(50, 0, 0, 50*60)
 	}
 	require.InDelta(t, 60, b.typical/typicalUnit, 1)
-	b.stats.Updates, b.stats.Parts, b.stats.EntityBits = b.stats.Updates+3, b.stats.Parts+28, b.stats.EntityBits+3*60+28*8*(1200-partOverhead)
-	b.learn(true)
+	b.see(3, 0, 28, 3*60+28*8*(1200-partOverhead))
 	require.InDelta(t, 60, b.typical/typicalUnit, 1)
-	b.stats.Updates, b.stats.FullStates, b.stats.EntityBits = b.stats.Updates+3, b.stats.FullStates+500, b.stats.EntityBits+500*300
 	b.firsts = 500
-	b.learn(true)
+	b.see(3, 500, 0, 500*300)
 	require.Less(t, b.typical/typicalUnit, 90)
 }
 
 // TestFullStatesForWantOfABaselineAreTypical: where entities wait for longer than the server remembers states, all are
 // sent in full.
 func TestFullStatesForWantOfABaselineAreTypical(t *testing.T) {
-	b := budgetOf(1200, 60, 0)
-	b.stats = &counters.PeerCounters{}
-	b.typical = firstTypical
+	b := newLearner()
 	for range 100 {
-		b.stats.FullStates, b.stats.EntityBits = b.stats.FullStates+50, b.stats.EntityBits+50*110
-		b.learn(false)
+		b.see(0, 50, 0, 50*110)
 	}
 	require.InDelta(t, 110, b.typical/typicalUnit, 1)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
@@ -304,4 +305,53 @@ func (p *groupSender) add(e batchEntry) {
 	u := &p.states.worker.batch
 	e.unit, e.dirty = int32(u.units), p.acked.Dirty.Has(int(e.slot))
 	u.entries = append(u.entries, e)
+}
+
+// putTogether sends entries in a packet of their own, in slot order. The errors are those of append:
+// then nothing is sent. No packet may be open.
+func (p *groupSender) putTogether(entries []batchEntry) error {
+	k := p.packet
+	if len(entries) == 0 {
+		return nil
+	}
+	if k.blocked() {
+		return errFull
+	}
+	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
+	k.start(int(entries[0].slot), false)
+	write := k.writeTogether
+	if k.Compact != nil {
+		write = k.compactTogether
+	}
+	size, ok := write(entries)
+	if !ok {
+		k.abandon()
+		return errTooLarge
+	}
+	for i := range entries {
+		size -= int(entries[i].bits)
+		p.book(&entries[i])
+	}
+	p.heads = max(size/len(entries)+2, p.heads-1)
+	k.finish()
+	return nil
+}
+
+// book records and counts an entry of a packet.
+func (p *groupSender) book(e *batchEntry) {
+	slot := int(e.slot)
+	kind := baseline.RecordDespawn
+	if e.kind == batchState {
+		kind = baseline.RecordState
+		if p.packet.Compact == nil {
+			p.packet.cache.Entries[e.entry].Copies++
+		}
+	}
+	p.packet.record(slot, kind)
+	*e.count++
+	p.acked.Dirty.Remove(slot)
+	p.acked.Acks.Shown.Add(slot)
+	if !e.dirty { // it is in flight already
+		p.stats.GroupResends++
+	}
 }
