@@ -9,12 +9,17 @@ import (
 
 // put codes a bit by a decision of a model, and the decision learns from it.
 func (e *RangeEncoder) put(d *decision, bit bool) {
-	e.encode(bit, d.chance())
-	set := uint64(0)
-	if bit {
-		set--
-	}
+	set, chance := -one(bit), d.chance()
 	d.learn(set)
+	e.encode(set, chance)
+}
+
+// one returns 1 for true, without a branch.
+func one(b bool) (x uint64) {
+	if b {
+		x = 1
+	}
+	return x
 }
 
 func (d *RangeDecoder) get(x *decision) bool { return d.getMask(x) != 0 }
@@ -76,16 +81,7 @@ func (d *RangeDecoder) getLength(decisions []decision, count int, width uint) ui
 func (e *RangeEncoder) putNumber(x *amount, m numberModel, v int64, width uint, implied bool) {
 	a := uint64(abs(v))
 	n := uint(bits.Len64(a))
-	i := uint(0)
-	if implied {
-		i = 1
-	}
-	for ; i < n; i++ {
-		e.put(x.length(m, i), true)
-	}
-	if n < width {
-		e.put(x.length(m, n), false)
-	}
+	e.putSteps(uint(one(implied)), n, width, x, m)
 	if n == 0 {
 		return
 	}
@@ -105,11 +101,7 @@ func (e *RangeEncoder) putNumber(x *amount, m numberModel, v int64, width uint, 
 }
 
 func (d *RangeDecoder) getNumber(x *amount, m numberModel, width uint, implied bool) int64 {
-	n := uint(0)
-	if implied {
-		n = 1
-	}
-	n = d.getSteps(n, width, x, m)
+	n := d.getSteps(uint(one(implied)), width, x, m)
 	if n == 0 {
 		return 0
 	}
@@ -129,6 +121,29 @@ func (d *RangeDecoder) getNumber(x *amount, m numberModel, width uint, implied b
 		a, negative = a<<rest|low>>1, -(low & 1)
 	}
 	return int64((a ^ negative) - negative)
+}
+
+// putSteps codes a length of up to width bits, of which the first known are. It is like a loop around put, but these
+// bits are the most, and only the last one moves the low end of the interval.
+func (e *RangeEncoder) putSteps(known, n, width uint, x *amount, m numberModel) {
+	wide := e.width
+	for i := known; i < width; i++ {
+		p := x.length(m, i)
+		part := wide >> chanceBits * uint64(p.chance())
+		if i == n {
+			p.learn(0)
+			e.width = wide - part
+			e.lift(part)
+			return
+		}
+		p.learn(math.MaxUint64)
+		if wide = part; wide < leastRange {
+			e.width = wide
+			e.shift()
+			wide = e.width
+		}
+	}
+	e.width = wide
 }
 
 // getSteps reads a length of up to width bits, of which n are known. It is like a loop around get, but these bits are

@@ -42,16 +42,27 @@ func NewRangeEncoder(buf []byte) RangeEncoder {
 	return RangeEncoder{buf: buf, width: math.MaxUint64}
 }
 
-// encode adds a bit that is set with a probability of chance / 2^16, 0 < chance < 2^16.
-func (e *RangeEncoder) encode(bit bool, chance uint32) {
+// encode adds a bit that is set with a probability of chance / 2^16, 0 < chance < 2^16. set is a mask, all ones for a
+// bit that is set. It does not branch on the bit: many bits are as likely as not.
+func (e *RangeEncoder) encode(set uint64, chance uint32) {
 	part := e.width >> chanceBits * uint64(chance)
-	if bit {
-		e.width = part
-	} else {
-		e.width -= part
-		if e.low += part; e.low < part {
-			e.carry()
-		}
+	rest := e.width - part
+	e.width = rest ^ (rest^part)&set
+	e.lift(part &^ set)
+}
+
+// lift moves the low end of the interval, whose width is set already, and widens it.
+func (e *RangeEncoder) lift(by uint64) {
+	e.low += by
+	if e.low < by || e.width < leastRange {
+		e.leave(e.low < by)
+	}
+}
+
+// leave lets words leave the interval: a carry, and 32 bits if it is narrow.
+func (e *RangeEncoder) leave(carry bool) {
+	if carry {
+		e.carry()
 	}
 	if e.width < leastRange {
 		e.shift()
@@ -61,13 +72,7 @@ func (e *RangeEncoder) encode(bit bool, chance uint32) {
 // encodeBits adds the n low bits of v, n <= 16. All values are equally likely.
 func (e *RangeEncoder) encodeBits(v uint64, n uint) {
 	e.width >>= n & 63
-	part := e.width * v
-	if e.low += part; e.low < part {
-		e.carry()
-	}
-	if e.width < leastRange {
-		e.shift()
-	}
+	e.lift(e.width * v)
 }
 
 // carry adds 1 to the words that have left the interval.

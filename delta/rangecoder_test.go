@@ -50,7 +50,7 @@ func encodeChoices(e *RangeEncoder, all []choice) {
 		if c.chance == 0 {
 			e.encodeBits(c.v, c.n)
 		} else {
-			e.encode(c.bit, c.chance)
+			e.encode(-one(c.bit), c.chance)
 		}
 	}
 }
