@@ -267,7 +267,8 @@ func (rc *Receiver) forgetStates() {
 func (rc *Receiver) ForgetReplicas() { rc.Replicas.Pages, rc.Dirty = nil, nil }
 
 // Refresh keeps the ticks of replicas that rest for months within reach of serial arithmetic. It
-// forgets when their last state came, so that any next one counts as newer.
+// forgets when their last state came, so that any next one counts as newer. Each call sees to a few slots: a million
+// of them have their turn within minutes.
 func (rc *Receiver) Refresh() {
 	n := uint32(len(rc.Replicas.Pages))
 	if n == 0 || !rc.AnyState {
@@ -275,16 +276,23 @@ func (rc *Receiver) Refresh() {
 	}
 	now := delta.Tick(rc.NearTick)
 	rc.in.former.refresh(now, rc.refreshed)
-	page := rc.Replicas.Pages[rc.refreshed%n]
+	const parts = ReplicaPage / refreshedAtOnce
+	page, part := rc.Replicas.Pages[rc.refreshed/parts%n], rc.refreshed%parts*refreshedAtOnce
 	rc.refreshed++
-	for i := range page {
-		m := &page[i]
+	if page == nil {
+		return
+	}
+	for i := range page[part : part+refreshedAtOnce] {
+		m := &page[int(part)+i]
 		if m.Any && now-m.Newest > wire.Ancient && !m.Dirty {
 			m.Any = false
 		}
 		m.Held.refresh(now)
 	}
 }
+
+// refreshedAtOnce is the number of slots that Refresh sees to, a part of a page.
+const refreshedAtOnce = 8
 
 // Crowded reports whether it is time to forget unused layouts, before there are too many.
 func (rc *Receiver) Crowded() bool {
