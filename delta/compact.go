@@ -293,9 +293,9 @@ func (c *Compact) encodeFull(e *RangeEncoder, comp *Component, cur []uint32) {
 		switch {
 		case f.Bits == 0:
 		case f.Kind == Reference:
-			e.putReference(c.model.decisions[col.decisions:][:plainDecisions], cur[f.word:f.word+2])
+			e.putReference(c.plain(comp.first+i), cur[f.word:f.word+2])
 		case f.Kind == Bytes:
-			f.putText(e, c.model.decisions[col.decisions:][:plainDecisions], cur)
+			f.putText(e, c.plain(comp.first+i), cur)
 		case f.Kind == Quat:
 			e.encodeBits(uint64(cur[f.word]), 2)
 			for _, x := range cur[f.word+1 : f.word+4] {
@@ -324,9 +324,9 @@ func (c *Compact) decodeFull(d *RangeDecoder, comp *Component, dst []uint32) {
 		case f.Bits == 0:
 			f.setCode(dst, 0)
 		case f.Kind == Reference:
-			d.getReference(c.model.decisions[col.decisions:][:plainDecisions], dst[f.word:f.word+2])
+			d.getReference(c.plain(comp.first+i), dst[f.word:f.word+2])
 		case f.Kind == Bytes:
-			f.getText(d, c.model.decisions[col.decisions:][:plainDecisions], dst)
+			f.getText(d, c.plain(comp.first+i), dst)
 		case f.Kind == Quat:
 			dst[f.word] = uint32(d.decodeBits(2))
 			for j := range 3 {

@@ -17,10 +17,9 @@ func (c *Compact) encodeResiduals(
 			continue
 		}
 		field, implied := comp.first+i, i == comp.last && x.same
-		plain := c.model.decisions[c.columns[field].decisions:][:plainDecisions]
 		switch f.Kind {
 		case Plain:
-			x.same = e.putPlain(f, plain, cur, ref.row, past, implied) && x.same
+			x.same = e.putPlain(f, c.plain(field), cur, ref.row, past, implied) && x.same
 		case Quat:
 			x = c.encodeQuat(e, &n, comp, i, &symbols[symbolChart], cur, ref, past, x)
 		case Linear, Wrap:
@@ -36,7 +35,7 @@ func (c *Compact) encodeResiduals(
 			c.showNumber(&n, v)
 			x.first, x.same = false, x.same && v == 0
 		default:
-			changed := f.differs(cur, ref.row)
+			plain, changed := c.plain(field), f.differs(cur, ref.row)
 			if !implied {
 				e.put(&plain[plainChanged], changed)
 			}
@@ -47,6 +46,11 @@ func (c *Compact) encodeResiduals(
 		}
 		c.book(e, field)
 	}
+}
+
+// plain returns the decisions of a field that is neither Linear, Wrap nor Quat.
+func (c *Compact) plain(field int) []decision {
+	return c.model.decisions[c.columns[field].decisions:][:plainDecisions]
 }
 
 // progress is the state of the residuals of one row.
@@ -98,10 +102,9 @@ func (c *Compact) decodeResiduals(
 			continue
 		}
 		field, implied := comp.first+i, i == comp.last && x.same
-		plain := c.model.decisions[c.columns[field].decisions:][:plainDecisions]
 		switch f.Kind {
 		case Plain:
-			x.same = d.getPlain(f, plain, dst, ref.row, past, implied) && x.same
+			x.same = d.getPlain(f, c.plain(field), dst, ref.row, past, implied) && x.same
 		case Quat:
 			x = c.decodeQuat(d, &n, comp, i, &symbols[symbolChart], dst, ref, past, x)
 		case Linear, Wrap:
@@ -122,7 +125,7 @@ func (c *Compact) decodeResiduals(
 			c.showNumber(&n, v)
 			x.first, x.same = false, x.same && v == 0
 		default:
-			if implied || d.get(&plain[plainChanged]) {
+			if plain := c.plain(field); implied || d.get(&plain[plainChanged]) {
 				f.getChange(d, plain, dst, ref.row)
 				x.same = false
 			} else {
