@@ -167,7 +167,7 @@ func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 		return
 	}
 	hit := equal(cur, c.row)
-	e.put(&symbols[symbolPredicted+motionStates*(c.steady+c.activity)+motion(comp, base, past.Base2)], hit)
+	e.put(&symbols[symbolPredicted+motionStates*(c.steady+c.activity)+c.motion()], hit)
 	if hit {
 		c.book(e, symbol)
 		c.activity = max(c.activity, shownRows)
@@ -212,7 +212,7 @@ func (c *Compact) DecodeChange(d *RangeDecoder, k int, dst []uint32, past *Past)
 			return moves
 		}
 		c.decodeResiduals(d, comp, symbols, dst, &reference{row: base}, past)
-	case d.get(&symbols[symbolPredicted+motionStates*(c.steady+c.activity)+motion(comp, base, past.Base2)]):
+	case d.get(&symbols[symbolPredicted+motionStates*(c.steady+c.activity)+c.motion()]):
 		c.activity = max(c.activity, shownRows)
 		copy(dst, c.row)
 		return true
@@ -255,31 +255,14 @@ func (c *Compact) moving(past *Past) *reference {
 	return &reference{row: c.row, base: past.Base, base2: past.Base2, quats: c.quats}
 }
 
-// motion returns how far a component went between its baselines: 0 if hardly, to 3.
-func motion(c *Component, base, base2 []uint32) int {
-	var moved uint64
-	for i := range c.Fields {
-		f := &c.Fields[i]
-		switch f.Kind {
-		case Linear, Wrap:
-			a, b := f.code(base), f.code(base2)
-			moved |= max(a, b) - min(a, b)
-		case Quat:
-			if base[f.word] != base2[f.word] {
-				return 3
-			}
-			for j := f.word + 1; j < f.word+4; j++ {
-				a, b := base[j], base2[j]
-				moved |= uint64(max(a, b) - min(a, b))
-			}
-		}
-	}
+// motion returns how far the component went between its baselines: 0 if hardly, to 3.
+func (c *Compact) motion() int {
 	switch {
-	case moved <= 1:
+	case c.moved <= 1:
 		return 0
-	case moved <= 3:
+	case c.moved <= 3:
 		return 1
-	case moved <= 15:
+	case c.moved <= 15:
 		return 2
 	}
 	return 3

@@ -29,6 +29,7 @@ func Ratio(now, a1, a2 Tick) int64 {
 type predictor struct {
 	row   []uint32 // predicted codes
 	quats []quatPrediction
+	moved uint64 // the distances between the baselines, all bits of them together; all ones if a chart changed
 }
 
 // quatPrediction keeps the rotations of a Quat field, so that they can be expressed in the chart of
@@ -57,18 +58,19 @@ func alike(a, b []uint32) bool { return &a[0] == &b[0] || equal(a, b) }
 // extrapolate is predict for rows that differ.
 func (p *predictor) extrapolate(c *Component, base, base2 []uint32, ratio int64) (moving bool) {
 	p.row = append(p.row[:0], base...)
-	p.quats = p.quats[:0]
+	p.quats, p.moved = p.quats[:0], 0
 	for i := range c.Fields {
 		f := &c.Fields[i]
 		switch f.Kind {
 		case Linear, Wrap:
+			b, b2 := f.code(base), f.code(base2)
+			p.moved |= max(b, b2) - min(b, b2)
 			if f.Bits > maxMovingBits {
 				continue // rest
 			}
-			b := f.code(base)
-			d := int64(b - f.code(base2))
+			d := int64(b - b2)
 			if f.Kind == Wrap {
-				d = f.signed(b, f.code(base2))
+				d = f.signed(b, b2)
 			}
 			next := int64(b) + (d*ratio+1<<15)>>16
 			if f.Kind == Wrap {
@@ -80,6 +82,7 @@ func (p *predictor) extrapolate(c *Component, base, base2 []uint32, ratio int64)
 			w := f.word
 			if q := &p.quats[len(p.quats)-1]; !equal(base[w:w+4], base2[w:w+4]) {
 				q.rotated = true
+				p.moved |= quatMoved(base[w:w+4], base2[w:w+4])
 				q.base.set(base[w:w+4], f.Bits)
 				q.base2.set(base2[w:w+4], f.Bits)
 				q.next.extrapolate(&q.base, &q.base2, ratio, f.Bits)

@@ -107,6 +107,19 @@ func (q *rotation) largest() (l uint32) {
 	return l
 }
 
+// quatMoved returns the distances between the codes of two rotations, all bits of them together; all ones if their
+// charts differ.
+func quatMoved(a, b []uint32) (moved uint64) {
+	a, b = a[:4], b[:4]
+	if a[0] != b[0] {
+		return math.MaxUint64
+	}
+	for i := 1; i < 4; i++ {
+		moved |= uint64(max(a[i], b[i]) - min(a[i], b[i]))
+	}
+	return moved
+}
+
 // extrapolate continues the rotation from q2 to q1 by t, in units of 1/65536 of that step. It
 // follows the great circle through both, q1*sin((1+t)a)/sin(a) - q2*sin(ta)/sin(a), where a is the
 // angle between them. The two factors are polynomials in cos(a) (after Eberly, "A Fast and Accurate
