@@ -30,7 +30,7 @@ const (
 	sampleSlots  = 16
 	sampleBlocks = 4
 	sampleShare  = 4
-	// After so many samples in a row that found the same, half as many are taken, until one finds something else.
+	// After so many samples in a row that found the same, a quarter as many are taken, until one finds something else.
 	stableSamples = 64
 )
 
@@ -52,7 +52,7 @@ func (m *Steadiness) Begin(ages, peers int) {
 	}
 }
 
-// Measure takes a sample in one of four ticks, or of eight once they find the same, and sets Shift. open reports
+// Measure takes a sample in one of four ticks, or of sixteen once they find the same, and sets Shift. open reports
 // whether all peers see all entities: what a peer is sent must not depend on what it does not see.
 func (m *Steadiness) Measure(s *Snapshot, open bool) {
 	m.open = open
@@ -68,7 +68,7 @@ func (m *Steadiness) Measure(s *Snapshot, open bool) {
 // samplesAt reports whether a sample is taken in a tick with a random number.
 func (m *Steadiness) samplesAt(random uint64) bool {
 	if m.Stable() {
-		return random>>61 == 0
+		return random>>60 == 0
 	}
 	return random>>62 == 0
 }
