@@ -78,6 +78,7 @@ func filmed(b *testing.B, cfg config) *packetFilm {
 		begin := time.Now()
 		server.Replicate()
 		film.encoding += time.Since(begin)
+		m.send(0)
 		var packets [][]byte
 		m.link.Down.Receive(func(packet []byte) {
 			packets = append(packets, append([]byte(nil), packet...))
@@ -85,6 +86,7 @@ func filmed(b *testing.B, cfg config) *packetFilm {
 		})
 		film.ticks = append(film.ticks, packets)
 		require.NoError(b, m.client.Apply())
+		m.send(0)
 		m.link.Step()
 	}
 	for range handshakeTicks {

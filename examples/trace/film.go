@@ -208,12 +208,13 @@ func (c *camera) shoot() error {
 		}
 		for at := float64(step) / float64(c.steps); float64(len(c.film.frames))*ticksPerFrame <= at; {
 			m.client.Advance(dt)
-			if err := m.see(now); err != nil {
+			if _, err := m.see(now); err != nil {
 				return err
 			}
 			c.view.play.Advance(dt)
 			c.film.frames = append(c.film.frames, c.draw(m, at))
 		}
+		m.send(now)
 		m.link.Step()
 	}
 }

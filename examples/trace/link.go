@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 
@@ -48,8 +49,8 @@ func newMirror(
 		faults: faults,
 	}
 	m.types, m.ids = componentIDs(&m.world, components)
-	m.client = replication.NewClient(&m.world, schema, m.link.Up.Send, replication.WithSeed(uint64(index)+1))
-	m.peer = server.Connect(m.link.Down.Send, replication.WithCoding(coding))
+	m.client = replication.NewClient(&m.world, schema, m.up.add, replication.WithSeed(uint64(index)+1))
+	m.peer = server.Connect(m.down.add, replication.WithCoding(coding))
 	return m
 }
 
@@ -65,7 +66,7 @@ func shakeHands(server *replication.Server, mirrors []*mirror) error {
 		}
 		server.Replicate()
 		for _, m := range mirrors {
-			if err := m.see(0); err != nil {
+			if _, err := m.see(0); err != nil {
 				return err
 			}
 			m.link.Step()
@@ -78,20 +79,56 @@ func shakeHands(server *replication.Server, mirrors []*mirror) error {
 	return fmt.Errorf("a client was not connected after %d ticks on a perfect link", handshakeTicks)
 }
 
+// queue holds packets on their way between an end and the link, so that the time of the link is not taken for that of
+// the end.
+type queue struct {
+	bytes []byte
+	ends  []int
+}
+
+func (q *queue) add(packet []byte) error {
+	q.bytes = append(q.bytes, packet...)
+	q.ends = append(q.ends, len(q.bytes))
+	return nil
+}
+
+// drain calls fn with the packets.
+func (q *queue) drain(fn func(packet []byte)) {
+	begin := 0
+	for _, end := range q.ends {
+		fn(q.bytes[begin:end])
+		begin = end
+	}
+	q.bytes, q.ends = q.bytes[:0], q.ends[:0]
+}
+
+// send gives the link the packets that the ends have sent.
+func (m *mirror) send(now int64) {
+	m.up.drain(func(packet []byte) { m.complain(now, "link up", m.link.Up.Send(packet)) })
+	m.down.drain(func(packet []byte) { m.complain(now, "link down", m.link.Down.Send(packet)) })
+}
+
 // receive gives the peer the packets from its client. The link damages nothing, so every error
 // except for late packets is a mismatch.
 func (m *mirror) receive(now int64) {
 	m.link.Up.Receive(func(packet []byte) {
 		m.complain(now, "peer", m.peer.Receive(packet))
 	})
+	m.send(now)
 }
 
-// see gives the client the packets from the server, and applies them.
-func (m *mirror) see(now int64) error {
-	m.link.Down.Receive(func(packet []byte) {
+// see gives the client the packets from the server, and applies them. It returns how long the client took.
+func (m *mirror) see(now int64) (took time.Duration, err error) {
+	m.send(now)
+	m.link.Down.Receive(func(packet []byte) { _ = m.arrived.add(packet) })
+	begin := time.Now()
+	m.arrived.drain(func(packet []byte) {
 		m.complain(now, "client", m.client.Receive(packet))
 	})
-	return m.client.Apply()
+	err = m.client.Apply()
+	took = time.Since(begin)
+	m.send(now)
+	return took, err
 }
 
 func (m *mirror) complain(now int64, who string, err error) {

@@ -21,6 +21,8 @@ type mirror struct {
 	peer   *replication.Peer
 	link   *netsim.Link
 
+	up, down, arrived queue // from the client, from the server, and for the client
+
 	round  uint64 // number of the latest check
 	codes  []uint64
 	faults *mismatches

@@ -148,11 +148,11 @@ func (p *replay) tick(now int64, thorough, measured bool) error {
 	var decoding time.Duration
 	at := moment{now, p.server.Tick()}
 	for i, m := range p.mirrors {
-		begin := time.Now()
-		if err := m.see(now); err != nil {
+		took, err := m.see(now)
+		if err != nil {
 			return err
 		}
-		decoding += time.Since(begin)
+		decoding += took
 		m.check(p.oracle, at, thorough)
 		p.rounds[i] = m.round
 		m.link.Step()
