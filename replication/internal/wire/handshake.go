@@ -182,8 +182,9 @@ func WithChecksum(body []byte) []byte {
 // OpenHandshake returns the body of a handshake packet, or nil if it is not one.
 func OpenHandshake(packet []byte) []byte {
 	s := HandshakeKey()
-	if body := s.Body(packet); body != nil && s.Matches(packet, 0, 0) {
-		return body
+	body := s.Body(packet)
+	if body == nil || KindOf(body) > KindRefuse && KindOf(body) != KindDisconnect || !s.Matches(packet, 0, 0) {
+		return nil
 	}
-	return nil
+	return body
 }

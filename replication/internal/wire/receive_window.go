@@ -1,5 +1,7 @@
 package wire
 
+import "math/bits"
+
 // WindowSize is the number of latest packets that a receiver remembers.
 const WindowSize = 1024
 
@@ -92,13 +94,13 @@ func (w *ReceiveWindow) reference(sequence uint32) (uint32, bool) {
 	return 0, false
 }
 
-// History returns 32 acknowledgement bits: bit i is for packet from-i.
-func (w *ReceiveWindow) History(from uint32) (h uint32) {
-	for i := uint32(0); i < 32; i++ {
-		s := from - i
-		if w.Acked(s) {
-			h |= 1 << i
-		}
+// History returns 32 acknowledgement bits: bit i is for packet from-i, one of the latest.
+func (w *ReceiveWindow) History(from uint32) uint32 {
+	if !w.Any {
+		return 0
 	}
-	return h
+	first := from - 31
+	i, shift := first%WindowSize/64, first%64
+	next := w.acked[(i+1)%uint32(len(w.acked))]
+	return bits.Reverse32(uint32(w.acked[i]>>shift | next<<(64-shift)))
 }
