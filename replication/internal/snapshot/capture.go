@@ -25,6 +25,7 @@ type capture struct {
 	probe      archeutil.MaskProbe
 	Tables     map[ecs.Mask]*Table
 	Order      []*Table   // the tables, oldest first
+	present    []*Table   // those that the world has entities of in this tick
 	codes      []uint32   // of one component in a block of rows
 	left       []uint32   // slots whose entities are not in their row of the last capture
 	contested  bool       // another server wrote to the markers; see markers.go
@@ -68,12 +69,13 @@ func (s *Snapshot) CaptureWorld(old func(b int, slots uint64, limit delta.Tick))
 	c.resumes = c.ended != s.Tick-1
 	s.Slots.Reclaim()
 	c.probe.Find(s.World)
+	c.present = c.present[:0]
 	for i := range c.probe.Masks {
-		s.table(&c.probe.Masks[i]) // panics before anything is captured
+		c.present = append(c.present, s.table(&c.probe.Masks[i])) // panics before anything is captured
 	}
 	s.findResources() // and this
-	for i := range c.probe.Masks {
-		s.captureTable(s.table(&c.probe.Masks[i]))
+	for _, t := range c.present {
+		s.captureTable(t)
 	}
 	for _, t := range c.Order {
 		if t.captured != s.Tick { // the world no longer has such entities
@@ -81,8 +83,8 @@ func (s *Snapshot) CaptureWorld(old func(b int, slots uint64, limit delta.Tick))
 		}
 	}
 	s.removeGone()
-	for i := range c.probe.Masks {
-		s.captureReferences(s.table(&c.probe.Masks[i]))
+	for _, t := range c.present {
+		s.captureReferences(t)
 	}
 	s.captureResources()
 	clear(s.Phases.early)
