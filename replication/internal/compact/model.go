@@ -36,8 +36,10 @@ const (
 	// MaxSince is how many packets with a kept model the server may send before it stops naming an
 	// older model. It is less than HeldModels because packets may overtake each other.
 	MaxSince = 40
-	// HeldModels is the number of models that the client keeps: those of the newest packets.
+	// HeldModels is the largest number of models that the client keeps: those of the newest packets.
 	HeldModels = 64
+	// overtakenTicks is by how many ticks a packet may be overtaken without its model being dropped.
+	overtakenTicks = 16
 	// MaxModelAge bounds the age of a model, in packets before the one that names it.
 	MaxModelAge = 1024
 	// staleTicks is how many ticks older than the newest acknowledged model another one may be and
@@ -210,6 +212,7 @@ func (k *KeptModels) Lose(sequence uint32) {
 // A ModelStore holds the models that a client keeps.
 type ModelStore struct {
 	List []heldModel
+	free []*State
 }
 
 // A heldModel is the state at the end of a packet.
@@ -232,7 +235,7 @@ func (h *ModelStore) At(sequence uint32) *State {
 func (h *ModelStore) Keep(sequence uint32, s *State) *State {
 	if len(h.List) < HeldModels {
 		h.List = append(h.List, heldModel{sequence, s})
-		return new(State)
+		return h.take()
 	}
 	oldest := 0
 	for i := range h.List {
@@ -246,4 +249,29 @@ func (h *ModelStore) Keep(sequence uint32, s *State) *State {
 	old := h.List[oldest].State
 	h.List[oldest] = heldModel{sequence, s}
 	return old
+}
+
+// take returns a state that is not in use.
+func (h *ModelStore) take() *State {
+	n := len(h.free)
+	if n == 0 {
+		return new(State)
+	}
+	s := h.free[n-1]
+	h.free = h.free[:n-1]
+	return s
+}
+
+// Named drops models that the server no longer names, given the tick of a model that it named: it names none of an
+// earlier tick in packets that it sends later, so only packets that were overtaken need one.
+func (h *ModelStore) Named(tick delta.Tick) {
+	kept := h.List[:0]
+	for _, m := range h.List {
+		if m.State.Tick.Before(tick - overtakenTicks) {
+			h.free = append(h.free, m.State)
+		} else {
+			kept = append(kept, m)
+		}
+	}
+	h.List = kept
 }

@@ -86,6 +86,82 @@ func TestModelsThatMayBeDroppedAreNotReferenced(t *testing.T) {
 	require.Len(t, client.List, HeldModels)
 }
 
+// TestDroppedModelsAreNotNamed: whatever acknowledgements are lost or overtake others, the server never goes back to a
+// model that the client has dropped since.
+func TestDroppedModelsAreNotNamed(t *testing.T) {
+	rng := rand.New(rand.NewPCG(replicationtest.Seed(t), 3))
+	type packet struct {
+		sequence, root uint32
+		named, kept    bool
+		at             delta.Tick // of its arrival
+	}
+	for _, trip := range []int{1, 6, 30} {
+		var server KeptModels
+		var client ModelStore
+		var inFlight []packet
+		acks := map[delta.Tick][]uint32{} // by the tick of their arrival
+		most, sequence := 0, ^uint32(0)-1000
+		for now := ^delta.Tick(0) - 500; now != 1500; now++ { // both wrap around
+			for _, ack := range acks[now] {
+				server.Acknowledge(ack)
+			}
+			for range 1 + rng.IntN(3) {
+				p := packet{sequence: sequence, at: now + delta.Tick(trip)}
+				if m := server.Choose(rng.IntN(100)); m != nil {
+					p.root, p.named = m.Sequence, true
+				}
+				if p.kept = server.Room(); p.kept {
+					first := rng.Uint32N(100)
+					server.Keep(sequence, first, first+10, &State{Tick: now})
+				}
+				inFlight = append(inFlight, p)
+				sequence++
+			}
+			for len(inFlight) > 0 && inFlight[0].at == now {
+				p := inFlight[0]
+				if inFlight = inFlight[1:]; rng.IntN(5) == 0 {
+					server.Lose(p.sequence)
+					continue
+				}
+				if p.named {
+					root := client.At(p.root)
+					require.NotNil(t, root)
+					client.Named(root.Tick)
+				}
+				if p.kept {
+					client.Keep(p.sequence, &State{Tick: now - delta.Tick(trip)})
+				}
+				if rng.IntN(3) > 0 && now/50%2 == 0 { // there are outages
+					late := now + 1 + delta.Tick(rng.IntN(10))
+					acks[late] = append(acks[late], p.sequence)
+				}
+			}
+			most = max(most, len(client.List))
+		}
+		t.Logf("a round trip of %d to %d ticks: %d models at most", trip+1, trip+10, most)
+	}
+}
+
+// TestModelsThatAreNoLongerNamedAreDropped, and their memory is used again.
+func TestModelsThatAreNoLongerNamedAreDropped(t *testing.T) {
+	var h ModelStore
+	spare := new(State)
+	states := map[*State]bool{spare: true}
+	for now := range delta.Tick(200) {
+		if now > 6 {
+			h.Named(now - 6)
+		}
+		spare.Tick = now
+		spare = h.Keep(uint32(now), spare)
+		states[spare] = true
+		for back := range min(now, overtakenTicks+6) {
+			require.NotNil(t, h.At(uint32(now-back)))
+		}
+	}
+	require.LessOrEqual(t, len(h.List), overtakenTicks+8)
+	require.LessOrEqual(t, len(states), overtakenTicks+10)
+}
+
 func TestModelStoreKeepsTheNewest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(replicationtest.Seed(t), 0))
 	var h ModelStore

@@ -14,6 +14,7 @@ type compactEntries struct {
 	limit int // slots from here on are refused
 	tick  delta.Tick
 	base  delta.Tick // of the packet, see wire.StateHeader
+	named bool       // that is the tick of a model which the packet names
 	past  delta.Past // of the row that is being read
 	chain int        // what the list of slots has of the entry: compact.ChainNew and so on
 	left  int        // how many more entries the packet may have
@@ -29,7 +30,7 @@ func (c *compactEntries) begin(body []byte, age, sequence, limit uint32, tick de
 	}
 	age |= uint32(high << compact.AgeLow)
 	var from *compact.State
-	if c.base = tick - 1; age > 0 {
+	if c.base, c.named = tick-1, age > 0; c.named {
 		if from = c.Held.At(sequence - age); from == nil {
 			return wire.ErrMissingModel
 		}

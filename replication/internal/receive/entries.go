@@ -123,6 +123,9 @@ func (rc *Receiver) decodeCompact(body []byte, pad int, h *wire.StateHeader) err
 	if err := rc.commit(h, x.base); err != nil {
 		return err
 	}
+	if x.named {
+		x.Held.Named(x.base)
+	}
 	if keep := pad&1 != 0; keep {
 		x.Spare = x.Held.Keep(h.Sequence, x.Spare)
 	}
