@@ -141,12 +141,16 @@ func (p *Playout) receivePacket(packet receive.Arrival, known bool) {
 	}
 	sent, ticks := max(int32(packet.Sequence-p.sequence), 0), 0 // sent are with those that got lost
 	at := float64(int32(packet.Tick - p.zero))
+	counted := sent
 	if !c.any || at > c.newest {
+		if packet.Crowded || at-c.newest >= longestGap*c.rate {
+			counted = 1 // what is left out has come, and of an outage nothing got lost by chance
+		}
 		c.received(at, min(at-c.newest, float64(sent)*c.interval), known)
 		ticks = 1
 	}
 	p.sequence += uint32(sent)
-	c.losses.add(int(sent), 1, ticks)
+	c.losses.add(int(counted), 1, ticks)
 }
 
 // mustExist panics if there is no play-out.

@@ -4,7 +4,7 @@ import "github.com/arche-replicate/arche-replicate/delta"
 
 // A Watch records what came since it was last emptied, for package playout, which looks at it once per frame.
 type Watch struct {
-	Packets  []Arrival // state packets in order of arrival; some are left out if nobody empties the watch
+	Packets  []Arrival // state packets in order of arrival, but for the last one if there are very many
 	Slots    []uint32  // with new states, each once
 	Sessions int       // how often all states were forgotten
 	// Keep is for how many ticks older states are held, if that is longer than the protocol asks for.
@@ -15,10 +15,11 @@ type Watch struct {
 type Arrival struct {
 	Tick     delta.Tick
 	Sequence uint32
+	Crowded  bool // it is the newest of those that the watch has no room for; the others are left out
 }
 
-// maxArrivals bounds the packets that a watch records.
-const maxArrivals = 256
+// maxArrivals is the number of packets that a watch records, apart from the newest one after these.
+const maxArrivals = 255
 
 // keep returns for how long older states are held if the protocol asks for the given ticks.
 func (w *Watch) keep(least delta.Tick) delta.Tick {
@@ -30,8 +31,13 @@ func (w *Watch) keep(least delta.Tick) delta.Tick {
 
 // notePacket records a packet.
 func (w *Watch) notePacket(tick delta.Tick, sequence uint32) {
-	if w != nil && len(w.Packets) < maxArrivals {
-		w.Packets = append(w.Packets, Arrival{tick, sequence})
+	if w == nil {
+		return
+	}
+	if len(w.Packets) <= maxArrivals {
+		w.Packets = append(w.Packets, Arrival{tick, sequence, len(w.Packets) == maxArrivals})
+	} else if last := &w.Packets[maxArrivals]; int32(sequence-last.Sequence) > 0 {
+		last.Tick, last.Sequence = tick, sequence
 	}
 }
 
