@@ -24,7 +24,10 @@ type clock struct {
 	dry    uint64  // frames that showed a later time than that, since it came
 	alive  float64 // the newest packet of any kind: from a server whose world rests, others come more often than states
 
-	silence float64 // between the newest state and the one before
+	silence float64 // before the newest state, in which the server had nothing to send
+
+	unsettled    int     // states in a row before which it had, or may have, left something unsent
+	unsettledFor float64 // from the first of them to the last one
 
 	gaps     gaps
 	losses   losses
@@ -50,15 +53,17 @@ type counts struct {
 }
 
 const (
-	firstIntervals = 2.4  // delay in intervals until enough gaps were seen
-	enoughGaps     = 64   // to trust them
-	deadBand       = 0.1  // intervals: smaller errors are left alone
-	recompute      = 0.1  // seconds between computations of the required offset
-	snapAfter      = 0.4  // seconds: a larger error is not worked off, time jumps
-	longestGap     = 0.7  // seconds: to cover longer ones is not worth the delay
-	maxAhead       = 0.25 // seconds: how far time goes on without a newer state
-	maxAlive       = 1    // seconds: the same without a packet, if the world rests
-	longFrame      = 0.1  // seconds: in a longer frame, nobody knows when packets arrived, unless most are longer
+	firstIntervals = 2.4   // delay in intervals until enough gaps were seen
+	enoughGaps     = 64    // to trust them
+	deadBand       = 0.1   // intervals: smaller errors are left alone
+	recompute      = 0.1   // seconds between computations of the required offset
+	snapAfter      = 0.4   // seconds: a larger error is not worked off, time jumps
+	longestGap     = 0.7   // seconds: to cover longer ones is not worth the delay
+	maxAhead       = 0.25  // seconds: how far time goes on without a newer state
+	maxAlive       = 1     // seconds: the same without a packet, if the world rests
+	manyUnsettled  = 32    // states: losses are hardly the reason for so many in a row
+	mostSaving     = 0.125 // seconds: for so long a server saves up at most, and with all that rests it waits longer
+	longFrame      = 0.1   // seconds: in a longer frame, nobody knows when packets arrived, unless most are longer
 )
 
 // setInterval sets the interval between states to what it is now. If it changed, so do the gaps.
@@ -68,6 +73,9 @@ func (c *clock) setInterval(interval float64) {
 	}
 	longer := interval > c.interval
 	c.gaps.stretch(interval)
+	if c.interval > 0 {
+		c.silence *= interval / c.interval
+	}
 	if c.interval = interval; c.running {
 		c.required, c.computed = c.want(), c.now
 		c.slewing, c.hurry = longer || c.slewing, longer // until the delay is as long, most frames have nothing to show
@@ -99,7 +107,7 @@ func (c *clock) received(at, length float64, known bool) {
 	} // otherwise the server had nothing to send
 	c.dry = 0
 	if c.any {
-		c.silence = at - c.newest
+		c.silence = at - c.newest - length
 	}
 	c.newest, c.any = at, true
 }
@@ -140,8 +148,36 @@ func (c *clock) furthest() float64 {
 	return at + c.ahead
 }
 
-// rests reports whether no newer state came because the world rests, and not because states got lost or are late.
-func (c *clock) rests() bool { return c.alive >= c.newest+c.interval || c.silence > 2*c.interval }
+// rests reports whether no newer state came because the world rests, and not because states got lost, are late, or wait
+// for the budget.
+func (c *clock) rests() bool {
+	return !c.pressed() && (c.alive >= c.newest+c.interval || c.silence > c.interval)
+}
+
+// settle notes whether the server had left nothing unsent before a state, for what it knew.
+func (c *clock) settle(at float64, settled bool) {
+	if settled {
+		c.unsettled, c.unsettledFor = 0, 0
+		return
+	}
+	if c.unsettled++; c.unsettled > 1 {
+		c.unsettledFor += at - c.newest
+	}
+}
+
+// pressed reports whether the budget seems to have no room for all that there is to send. Then silence does not mean
+// that the world rests: the server saves up for packets that are worth their header.
+func (c *clock) pressed() bool {
+	return c.unsettled >= manyUnsettled && c.unsettledFor <= float64(c.unsettled)*mostSaving*c.rate
+}
+
+// saving returns for how long the server may have saved up.
+func (c *clock) saving() float64 {
+	if !c.pressed() {
+		return 0
+	}
+	return mostSaving * c.rate
+}
 
 // want returns the offset that covers all but a few gaps.
 func (c *clock) want() float64 {

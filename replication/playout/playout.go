@@ -146,7 +146,9 @@ func (p *Playout) receivePacket(packet receive.Arrival, known bool) {
 		if packet.Crowded || at-c.newest >= longestGap*c.rate {
 			counted = 1 // what is left out has come, and of an outage nothing got lost by chance
 		}
-		c.received(at, min(at-c.newest, float64(sent)*c.interval), known)
+		c.settle(at, packet.Settled)
+		length := min(at-c.newest, max(float64(sent)*c.interval, c.saving()))
+		c.received(at, length, known)
 		ticks = 1
 	}
 	p.sequence += uint32(sent)

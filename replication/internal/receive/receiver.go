@@ -127,7 +127,7 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 		rc.NearTick, rc.StateTick, rc.Interval = h.Tick, h.Tick, h.Interval
 	}
 	rc.AnyState, rc.NewAcks = true, true
-	rc.Watch.notePacket(delta.Tick(h.Tick), h.Sequence)
+	rc.Watch.notePacket(&h)
 	return h, err
 }
 

@@ -1,6 +1,9 @@
 package receive
 
-import "github.com/arche-replicate/arche-replicate/delta"
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
 
 // A Watch records what came since it was last emptied, for package playout, which looks at it once per frame.
 type Watch struct {
@@ -15,6 +18,7 @@ type Watch struct {
 type Arrival struct {
 	Tick     delta.Tick
 	Sequence uint32
+	Settled  bool // the server had left nothing unsent before it
 	Crowded  bool // it is the newest of those that the watch has no room for; the others are left out
 }
 
@@ -30,14 +34,15 @@ func (w *Watch) keep(least delta.Tick) delta.Tick {
 }
 
 // notePacket records a packet.
-func (w *Watch) notePacket(tick delta.Tick, sequence uint32) {
+func (w *Watch) notePacket(h *wire.StateHeader) {
 	if w == nil {
 		return
 	}
+	a := Arrival{delta.Tick(h.Tick), h.Sequence, h.Settled, len(w.Packets) >= maxArrivals}
 	if len(w.Packets) <= maxArrivals {
-		w.Packets = append(w.Packets, Arrival{tick, sequence, len(w.Packets) == maxArrivals})
-	} else if last := &w.Packets[maxArrivals]; int32(sequence-last.Sequence) > 0 {
-		last.Tick, last.Sequence = tick, sequence
+		w.Packets = append(w.Packets, a)
+	} else if last := &w.Packets[maxArrivals]; int32(a.Sequence-last.Sequence) > 0 {
+		*last = a
 	}
 }
 
