@@ -5,6 +5,8 @@
 package ackstate
 
 import (
+	"slices"
+
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
@@ -144,14 +146,33 @@ func (p *Tracker) Patience() delta.Tick {
 	return max(minPatience, p.Trip.Timeout()*3/2, p.Interval*patienceSends)
 }
 
-// LeftFor reports whether a slot has left the group and the peer knows that.
-func (p *Tracker) LeftFor(g *interest.Group, slot int32) bool {
-	for _, f := range g.Former {
-		if f.Slot == slot {
-			return p.Released(g, f)
+// Grouped returns the slots of a block that the peer is sent with groups.
+func (p *Tracker) Grouped(b int) uint64 {
+	bound := p.Snap.Slots.InGroups(b)
+	for slot := range bitset.Slots(b, bound&p.unseen(b)) {
+		seen := func(g *interest.Group) bool { return !p.unseenIn(g, int32(slot)) }
+		if !slices.ContainsFunc(p.interest.Groups.BySlot[slot], seen) {
+			bound &^= 1 << (slot & 63)
 		}
 	}
-	return false
+	return bound
+}
+
+// unseenIn reports whether the client has seen nothing of a slot since that joined a group, and is only to be sent the
+// end of what was there before. Then nothing that it is sent may depend on the group.
+func (p *Tracker) unseenIn(g *interest.Group, slot int32) bool {
+	return p.unseen(int(slot)>>6)>>(slot&63)&1 != 0 && !p.Acks.Since[slot].After(g.Bound(slot))
+}
+
+// TravelsWith reports whether the peer is sent a slot together with a group that the slot is bound to: not if it has
+// left the group and the peer knows that.
+func (p *Tracker) TravelsWith(g *interest.Group, slot int32) bool {
+	for _, f := range g.Former {
+		if f.Slot == slot {
+			return !p.Released(g, f)
+		}
+	}
+	return !p.unseenIn(g, slot)
 }
 
 // Released reports whether a former member of a group may be sent apart from the group: the client
@@ -162,12 +183,12 @@ func (p *Tracker) Released(g *interest.Group, f interest.FormerMember) bool {
 	if int(f.Slot)>>6 >= len(p.Dirty) {
 		return true // it was never sent
 	}
-	if !p.Acks.Shown.Has(int(f.Slot)) || p.holdsSince(f.Slot, f.Ended, f.Ended) {
+	if !p.Acks.Shown.Has(int(f.Slot)) || p.unseenIn(g, f.Slot) || p.holdsSince(f.Slot, f.Ended, f.Ended) {
 		return true
 	}
 	settled := !p.LacksAny(f.Slot)
 	for _, m := range g.Members {
-		if m.Slot < 0 {
+		if m.Slot < 0 || p.unseenIn(g, m.Slot) {
 			continue
 		}
 		if p.holdsSince(m.Slot, f.Ended, m.Since) {
@@ -176,7 +197,7 @@ func (p *Tracker) Released(g *interest.Group, f interest.FormerMember) bool {
 		settled = settled && !p.LacksAny(m.Slot)
 	}
 	for _, o := range g.Former {
-		settled = settled && !p.LacksAny(o.Slot)
+		settled = settled && (p.unseenIn(g, o.Slot) || !p.LacksAny(o.Slot))
 	}
 	return settled
 }

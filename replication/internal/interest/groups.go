@@ -29,12 +29,14 @@ type groupMember struct {
 	entity ecs.Entity
 	Slot   int32      // -1: none yet
 	Since  delta.Tick // the tick from which on the slot is sent with the group
+	first  delta.Tick // that of the first entity, if the slot was with the group before without a break
 }
 
 // A FormerMember is a slot whose entity left its group, or ended. It is still sent with the group
 // to peers that may show the group as it was before.
 type FormerMember struct {
 	Slot  int32
+	first delta.Tick // see groupMember
 	Ended delta.Tick // the first tick without it
 }
 
@@ -100,7 +102,7 @@ func (g *Group) Remove(e ecs.Entity) {
 // Part notes that the group is without a member's slot, if it has one, from a tick on.
 func (g *Group) Part(m *groupMember, from delta.Tick) {
 	if m.Slot >= 0 {
-		g.Former = append(g.Former, FormerMember{m.Slot, from})
+		g.Former = append(g.Former, FormerMember{m.Slot, m.first, from})
 		g.Snap.Phase(int(m.Slot), uint32(m.Slot))
 		m.Slot = -1
 	}
@@ -110,11 +112,14 @@ func (g *Group) Part(m *groupMember, from delta.Tick) {
 func (g *Group) join(m *groupMember, slot int32) {
 	s := g.Snap
 	of := &g.Sets.Groups
-	m.Slot, m.Since = slot, s.Tick
+	m.Slot, m.Since, m.first = slot, s.Tick, s.Tick
 	for int(slot) >= len(of.BySlot) {
 		of.BySlot = append(of.BySlot, nil)
 	}
-	g.Former = slices.DeleteFunc(g.Former, func(f FormerMember) bool { return f.Slot == slot })
+	if i := slices.IndexFunc(g.Former, func(f FormerMember) bool { return f.Slot == slot }); i >= 0 {
+		m.first = g.Former[i].first
+		g.Former = slices.Delete(g.Former, i, i+1)
+	}
 	if !slices.Contains(of.BySlot[slot], g) {
 		of.BySlot[slot] = append(of.BySlot[slot], g)
 	}
@@ -212,9 +217,12 @@ func (g *Group) tidy(released func(g *Group, f FormerMember) bool) {
 	s := g.Snap
 	limit := s.Tick - wire.Ancient
 	for i := range g.Members {
-		if m := &g.Members[i]; m.Since.Before(limit) {
-			m.Since = limit
-		}
+		m := &g.Members[i]
+		m.Since, m.first = later(m.Since, limit), later(m.first, limit)
+	}
+	for i := range g.Former {
+		f := &g.Former[i]
+		f.first = later(f.first, limit)
 	}
 	g.Former = slices.DeleteFunc(g.Former, func(f FormerMember) bool {
 		if f.Ended.After(s.Tick) {
@@ -226,6 +234,29 @@ func (g *Group) tidy(released func(g *Group, f FormerMember) bool) {
 		g.unbind(f.Slot)
 		return true
 	})
+}
+
+// later returns the later one of two ticks.
+func later(a, b delta.Tick) delta.Tick {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// Bound returns the tick from which on a slot has been with the group, as a member or a former one.
+func (g *Group) Bound(slot int32) delta.Tick {
+	for i := range g.Members {
+		if m := &g.Members[i]; m.Slot == slot {
+			return m.first
+		}
+	}
+	for _, f := range g.Former {
+		if f.Slot == slot {
+			return f.first
+		}
+	}
+	return g.Snap.Tick
 }
 
 // unbind stops sending a slot with the group.

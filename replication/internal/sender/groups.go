@@ -41,7 +41,7 @@ func (p *groupSender) begin() { p.behind, p.yields, p.crowded = 0, false, 0 }
 func (p *groupSender) send(of bitset.Set) (all bool) {
 	dirty := uint64(0)
 	for _, b := range p.interest.Groups.Blocks {
-		dirty |= of[b] & p.acked.Dirty[b] & p.snap.Slots.Bound[b]
+		dirty |= of[b] & p.acked.Dirty[b] & p.acked.Grouped(int(b))
 	}
 	if dirty == 0 {
 		return false
@@ -75,7 +75,7 @@ func (p *groupSender) sendTogether(of bitset.Set) bool {
 			continue
 		}
 		first := len(u.entries)
-		grouped := d & s.InGroups(b)
+		grouped := d & p.acked.Grouped(b)
 		for slot := range bitset.Slots(b, grouped) {
 			if !u.in.Has(slot) {
 				p.gather(slot)
@@ -109,7 +109,7 @@ func (p *groupSender) sendUnits(of bitset.Set, from, to int) bool {
 		if int(b)<<6 >= to || (int(b)+1)<<6 <= from {
 			continue
 		}
-		for slot := range bitset.Slots(int(b), of[b]&p.acked.Dirty[b]&s.Bound[b]) {
+		for slot := range bitset.Slots(int(b), of[b]&p.acked.Dirty[b]&p.acked.Grouped(int(b))) {
 			if slot >= from && slot < to && !u.in.Has(slot) && !p.sendUnit(slot) {
 				return false
 			}
@@ -221,7 +221,7 @@ func (p *groupSender) putOff(entries []batchEntry) {
 func (p *groupSender) complete(chosen bitset.Set) {
 	u := &p.states.worker.batch
 	for _, b := range p.interest.Groups.Blocks {
-		for slot := range bitset.Slots(int(b), chosen[b]&p.snap.Slots.Bound[b]) {
+		for slot := range bitset.Slots(int(b), chosen[b]&p.acked.Grouped(int(b))) {
 			p.closure(slot)
 			for _, other := range u.close {
 				if !chosen.Has(int(other)) && p.acked.LacksAny(other) {
@@ -240,17 +240,17 @@ func (p *groupSender) closure(slot int) {
 	for i := 0; i < len(u.close) && !p.opts.NoGroups; i++ {
 		slot := u.close[i]
 		for _, g := range of.BySlot[slot] {
-			if slices.Contains(u.groups, g) || p.acked.LeftFor(g, slot) {
+			if slices.Contains(u.groups, g) || !p.acked.TravelsWith(g, slot) {
 				continue
 			}
 			u.groups = append(u.groups, g)
 			for _, m := range g.Members {
-				if m.Slot >= 0 {
+				if m.Slot >= 0 && p.acked.TravelsWith(g, m.Slot) {
 					u.join(m.Slot)
 				}
 			}
 			for _, f := range g.Former {
-				if !p.acked.Released(g, f) {
+				if p.acked.TravelsWith(g, f.Slot) {
 					u.join(f.Slot)
 				}
 			}

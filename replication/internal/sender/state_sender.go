@@ -41,7 +41,7 @@ func (p *stateSender) send(of bitset.Set) {
 // sendSlots sends the dirty ones of some slots in a range. It returns false if it had to stop.
 func (p *stateSender) sendSlots(of bitset.Set, from, to int) bool {
 	for b := range p.acked.DirtyBlocks.Between(from>>6, (to+63)>>6) {
-		d := of[b] & p.acked.DirtyIn(b) &^ p.snap.Slots.InGroups(b)
+		d := of[b] & p.acked.DirtyIn(b) &^ p.acked.Grouped(b)
 		if b<<6 < from {
 			d &= ^uint64(0) << (from & 63)
 		}
