@@ -181,7 +181,7 @@ func (c *clock) saving() float64 {
 
 // want returns the offset that covers all but a few gaps.
 func (c *clock) want() float64 {
-	want := c.gaps.quantile(c.limits.margin, &c.losses, c.interval)
+	want := c.gaps.quantile(c.limits.margin, &c.losses, c.interval, longestGap*c.rate)
 	if c.gaps.n < enoughGaps || c.interval >= longestGap*c.rate { // gaps of such an interval are not among them
 		want = max(want, c.path.base()+firstIntervals*c.interval)
 	}
@@ -212,6 +212,9 @@ func (c *clock) speed(dt float64) float64 {
 		change = 0.25
 	case off > c.interval:
 		change = 1 // as much as the limits allow
+	}
+	if dt > 0 {
+		change = min(change, off/dt) // a long frame must not go too far
 	}
 	return min(max(1-math.Copysign(change, late), c.limits.slowest), c.limits.fastest)
 }

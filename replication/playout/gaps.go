@@ -83,16 +83,16 @@ func (g *gaps) stretch(interval float64) {
 //
 // If ticks take several packets, an entity is in one of them, and the lengths that were seen are not its own: the tick
 // comes with any of its packets. Then an entity misses one interval after the other with the share of packets that get
-// lost.
-func (g *gaps) exceeding(offset float64, l *losses, interval float64) (share float64) {
+// lost. Gaps that are longer than longest, and than an interval, are left out, as they are among those that were seen.
+func (g *gaps) exceeding(offset float64, l *losses, interval, longest float64) (share float64) {
 	if l.several() {
 		lost, rest := l.share(), 1.
-		for length := interval; rest > 0.0001 && length <= maxLength; length += interval {
+		for length := interval; rest > 0.0001 && length <= max(min(longest, maxLength), interval); length += interval {
 			at, _ := slices.BinarySearch(g.offsets, offset-length)
 			share += rest * (1 - lost) * float64(g.n-at) / float64(g.n)
 			rest *= lost
 		}
-		return share
+		return share / (1 - rest)
 	}
 	pairs := 0
 	for length, count := range g.lengths {
@@ -105,13 +105,13 @@ func (g *gaps) exceeding(offset float64, l *losses, interval float64) (share flo
 }
 
 // quantile returns the offset that a share q of the gaps does not exceed.
-func (g *gaps) quantile(q float64, l *losses, interval float64) float64 {
+func (g *gaps) quantile(q float64, l *losses, interval, longest float64) float64 {
 	if g.n == 0 {
 		return math.Inf(-1)
 	}
 	low, high := g.offsets[0], g.offsets[g.n-1]+maxLength
 	for i := 0; i < 64 && high-low > 1./4096; i++ {
-		if middle := (low + high) / 2; g.exceeding(middle, l, interval) > 1-q {
+		if middle := (low + high) / 2; g.exceeding(middle, l, interval, longest) > 1-q {
 			low = middle
 		} else {
 			high = middle

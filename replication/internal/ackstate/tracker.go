@@ -254,12 +254,15 @@ func (p *Tracker) settled(slot int, at delta.Tick) bool {
 	return ok && !learnt.Before(at)
 }
 
+// Sees reports whether the peer sees a slot.
+func (p *Tracker) Sees(slot int) bool { return p.sight.View.Sees(slot>>6, 1<<(slot&63)) != 0 }
+
 // Views reports whether the peer sees an entity, or saw it before the entity ended in this tick. id
 // is the entity's NetID in the tick before, if that is known.
 func (p *Tracker) Views(e ecs.Entity, id wire.NetID, known bool) bool {
 	s := &p.Snap.Slots
 	if slot, ok := p.Snap.SlotOf(e); ok && s.Alive.Has(slot) && s.Info[slot].Entity == e {
-		return p.sight.View.Sees(slot>>6, 1<<(slot&63)) != 0
+		return p.Sees(slot)
 	}
 	if !known || s.Info[id.Slot].Generation != id.Generation {
 		return false

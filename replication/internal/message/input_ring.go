@@ -155,17 +155,18 @@ func (r *inputRing) gathered(now delta.Tick) (n uint32) {
 	return n
 }
 
-// reportedInputs is the number of ticks that a report considers.
+// reportedInputs is the least number of ticks that a report considers.
 const reportedInputs = 16
 
 // worst returns the smallest margin of the latest inputs, in ticks, and the tick of that input. A late input has a
 // margin below 0. ok is false if the client is not giving inputs, or will not be in the next tick if nothing comes: so
-// if it is true in two ticks and late the same, nothing was lacking between them.
+// if it is true in two ticks and late the same, nothing was lacking between them. A long frame gives many inputs at
+// once, the first ones with the least margins, so all of the ticks to come count.
 func (r *inputRing) worst(now delta.Tick) (margin int32, tick delta.Tick, ok bool) {
 	if !r.any || int32(r.newest-now) <= 1-InputsBehind {
 		return 0, 0, false
 	}
-	for back := range delta.Tick(reportedInputs) {
+	for back := range max(reportedInputs, r.newest-now+1) {
 		t := r.newest - back
 		if t.Before(r.start) {
 			break

@@ -1,0 +1,79 @@
+package playout_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/arche-replicate/arche-replicate/replication/playout"
+)
+
+// TestTimeDoesNotSwing: once the delay is right after a change of the path, time passes at a speed of 1, however long the
+// frames are. Corrections of a whole frame were larger than the error.
+func TestTimeDoesNotSwing(t *testing.T) {
+	replicationtest.OneGoroutine(t)
+	r := newRand(t)
+	for _, c := range []struct {
+		frames float64
+		opts   []playout.Option
+	}{{144, nil}, {11, nil}, {5, nil}, {11, []playout.Option{playout.Speed(0.25, 2)}}, {4, []playout.Option{playout.Speed(0.25, 2)}}} {
+		g := newGame(t, r.Uint64(), profile{oneWay: 0.04, jitter: 0.002}, 128)
+		g.frames, g.wobble = c.frames, 0.05
+		v := newView(g, c.opts...)
+		playout.Interpolate[place](v.Playout)
+		e := g.spawn(place{})
+		g.onTick = func(n int) { g.place(e).X = float32(n) * 0.1 }
+		g.run(20)
+		g.profile.oneWay = 0.14
+		g.run(40)
+		odd, frames := 0, 0
+		v.after = func(float64) {
+			if frames++; math.Abs(v.Stats().Speed-1) > 0.03 {
+				odd++
+			}
+		}
+		g.run(30)
+		t.Logf("%v frames/s, %d options: another speed in %d of %d", c.frames, len(c.opts), odd, frames)
+		require.LessOrEqual(t, odd, frames/20)
+	}
+}
+
+// TestNothingThatIsShownIsDropped: however long the delay is, the states at the time that is shown are held.
+func TestNothingThatIsShownIsDropped(t *testing.T) {
+	replicationtest.OneGoroutine(t)
+	r := newRand(t)
+	for _, c := range []struct {
+		interval int
+		loss     float64
+	}{{24, 0.4}, {24, 0.5}, {6, 0.5}, {1, 0.5}} {
+		g := newGame(t, r.Uint64(), profile{oneWay: 0.03, loss: c.loss}, 60, replication.WithMTU(200))
+		g.peer.SetSendInterval(c.interval)
+		v := newView(g)
+		playout.Interpolate[place](v.Playout)
+		e := g.spawn(place{})
+		others := make([]ecs.Entity, 60) // ticks take several packets
+		for i := range others {
+			others[i] = g.spawn(place{})
+		}
+		g.onTick = func(n int) {
+			g.place(e).X = float32(n)
+			for _, other := range others {
+				g.place(other).Y = 100 * g.rand.Float32()
+			}
+		}
+		g.run(60)
+		worst, most := 0., 0.
+		v.after = func(float64) {
+			if at, ok := g.shown(e); ok && v.ok {
+				worst, most = max(worst, float64(at.X)-v.time), max(most, v.delay())
+			}
+		}
+		g.run(60)
+		t.Logf("interval %d, loss %v: delay up to %.2f s; %.2f ticks ahead of the time shown", c.interval, c.loss, most, worst)
+		require.Less(t, worst, 0.1)
+	}
+}
