@@ -13,7 +13,7 @@ import (
 )
 
 // TestTimeDoesNotSwing: once the delay is right after a change of the path, time passes at a speed of 1, however long the
-// frames are. Corrections of a whole frame were larger than the error.
+// frames are. A correction that lasted for a frame was larger than the error.
 func TestTimeDoesNotSwing(t *testing.T) {
 	replicationtest.OneGoroutine(t)
 	r := newRand(t)

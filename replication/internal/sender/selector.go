@@ -45,7 +45,12 @@ func (p *selector) press(c *chooser) {
 		live, gone := p.acked.Split(b, p.acked.Dirty[b])
 		p.anyGone, p.anyNew = p.anyGone || gone != 0, p.anyNew || live&p.acked.Acks.None[b] != 0
 		p.acked.Dirty[b] = live | gone
-		u.gain(b, p.acked.Dirty[b], &weights[b], live&^s.Lively(b, live))
+		w := &weights[b]
+		if gone != 0 { // what has these slots now may be hidden
+			even := w.WithUnit(gone)
+			w = &even
+		}
+		u.gain(b, p.acked.Dirty[b], w, live&^s.Lively(b, live))
 	}
 }
 
@@ -58,10 +63,7 @@ func (p *selector) askWeights(c *chooser) []snapshot.SlicedWeights {
 	c.asked, c.entities, c.given = c.asked[:0], c.entities[:0], c.given[:0]
 	for b, d := range p.acked.Dirty {
 		c.weights[b].Reset()
-		live, gone := p.acked.Split(b, d)
-		for slot := range bitset.Slots(b, gone) {
-			c.weights[b].Put(slot, 1, 0)
-		}
+		live, _ := p.acked.Split(b, d)
 		for slot := range bitset.Slots(b, live) {
 			if entity := s.Info[slot].Entity; !entity.IsZero() {
 				c.asked = append(c.asked, int32(slot))

@@ -78,6 +78,18 @@ func (w *SlicedWeights) Put(slot int, weight float32, chance uint32) {
 	}
 }
 
+// WithUnit returns a copy in which some slots of the block have a weight of 1.
+func (w *SlicedWeights) WithUnit(slots uint64) SlicedWeights {
+	x := *w
+	for i := range x.Planes {
+		x.Planes[i] &^= slots
+	}
+	for slot := range bitset.Slots(0, slots) {
+		x.Put(slot, 1, 0)
+	}
+	return x
+}
+
 // ChanceOf returns a number that is evenly distributed over slots and ticks.
 func ChanceOf(slot int, tick uint32) uint32 {
 	return uint32(wire.Mix64(uint64(tick)<<32|uint64(uint32(slot))) >> 32)
