@@ -105,7 +105,9 @@ func (s *socket) port(to netip.AddrPort, patience time.Duration) *udpPort {
 // forget ends a connection.
 func (s *socket) forget(p *udpPort) {
 	s.mu.Lock()
-	delete(s.ports, p.to)
+	if s.ports[p.to] == p { // else a newer connection has the address
+		delete(s.ports, p.to)
+	}
 	s.mu.Unlock()
 	if s.owned {
 		s.close()

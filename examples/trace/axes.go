@@ -60,9 +60,12 @@ func findAxes(components []component) (*axes, error) {
 func axesOf(c *component) *axes {
 	a := &axes{fields: map[int]bool{}}
 	for _, name := range []string{"X", "Y", "Z"} {
-		if i := slices.IndexFunc(c.fields, func(f field) bool { return f.name == name }); i >= 0 {
+		if i := slices.IndexFunc(c.fields, func(f field) bool { return f.name == name && !f.array }); i >= 0 {
 			a.add(c, i)
 		}
+	}
+	if len(a.names) == 1 {
+		a = &axes{fields: map[int]bool{}}
 	}
 	for i := range c.fields {
 		if f := &c.fields[i]; len(a.names) == 0 && f.array && (f.length == 2 || f.length == 3) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -281,11 +282,10 @@ Flags:
 
 // printHelp explains the program.
 func printHelp(w io.Writer) error {
-	if _, err := io.WriteString(w, help); err != nil {
-		return err
-	}
+	text := bytes.NewBufferString(help)
 	set := new(config).flags()
-	set.SetOutput(w)
+	set.SetOutput(text)
 	set.PrintDefaults()
-	return nil
+	_, err := text.WriteTo(w)
+	return err
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -154,6 +156,38 @@ func TestWrongUseIsOneSentenceAndExitCode2(t *testing.T) {
 	code, _, stderr := invoke(t, "", "-in", "-")
 	require.Equal(t, exitUsage, code)
 	require.Equal(t, "trace: standard input: line 1: the file ends before its column names\n", stderr)
+}
+
+// fullDisk takes so many bytes.
+type fullDisk int
+
+func (d *fullDisk) Write(p []byte) (int, error) {
+	if n := min(len(p), int(*d)); n < len(p) {
+		*d -= fullDisk(n)
+		return n, errors.New("no space left on device")
+	}
+	*d -= fullDisk(len(p))
+	return len(p), nil
+}
+
+func TestHelpOnAFullDiskIsAnError(t *testing.T) {
+	_, help, _ := invoke(t, "", "-h")
+	for _, room := range []int{0, 10, len(help) / 2, len(help) - 1, len(help)} {
+		disk := fullDisk(room)
+		code := command([]string{"-h"}, strings.NewReader(""), &disk, io.Discard)
+		require.Equal(t, room == len(help), code == exitOK, "%d of %d bytes", room, len(help))
+	}
+}
+
+func TestManyComponents(t *testing.T) {
+	for n, want := range map[int]int{maxComponents: exitOK, maxComponents + 1: exitUsage} {
+		names, types, row := "tick,entity", "uint32,uint32", "0,0"
+		for i := range n {
+			names, types, row = names+fmt.Sprintf(",C%d.N", i), types+",uint8", row+",1"
+		}
+		code, _, stderr := invoke(t, names+"\n"+types+"\n"+row+"\n", "-in", "-")
+		require.Equal(t, want, code, stderr)
+	}
 }
 
 // The limits of -mtu are the library's, which panics beyond them.

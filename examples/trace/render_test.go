@@ -177,6 +177,8 @@ func TestRenderFindsPositions(t *testing.T) {
 		{"Where.At[0],Where.At[1],Where.N", "[2]float64 range=-50:50:,,uint8", "%.2f,%.2f,9", ""},
 		{"Where.At[0],Where.At[1],Where.N", `"[2]float64 range=-50:50,precision=0.01",,uint8`, "%.2f,%.2f,9", "Where.At[0]"},
 		{"P.X,P.Y", "float64,float64", "%.2f,%.2f", "P.X"},
+		{"P.X[0],P.X[1],P.X[2],P.X[3]", "[4]float32,,,", "%.2f,%.2f,1,2", ""},
+		{"P.X[0],P.X[1],P.Y", "[2]float32,,float32", "%.2f,%.2f,1", "P.X[0]"},
 	} {
 		trace := circling(c.names, c.types, func(x, y float64) string { return fmt.Sprintf(c.format, x, y) }, 4)
 		if c.panel == "" {

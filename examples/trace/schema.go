@@ -8,10 +8,10 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// Limits of an entity. Arche has 256 component types, of which a marker is one;
+// Limits of an entity. Arche fails with more than 240 component types, of which a marker is one;
 // the library sends at most 32 KiB of state for an entity.
 const (
-	maxComponents  = 250
+	maxComponents  = 239
 	maxEntityBytes = 32 << 10
 )
 

@@ -25,7 +25,7 @@ func TestPausesAndOutagesOfLargeWorlds(t *testing.T) {
 			for i := range all {
 				all[i] = g.spawn(place{})
 			}
-			g.onTick = func(n int) {
+			g.onTick = func(int) {
 				for _, e := range all {
 					g.place(e).X = 1000 * g.rand.Float32()
 				}

@@ -217,7 +217,7 @@ func (v *View) rows(k *kept, slot int, r *ackstate.Around) (first, second []uint
 }
 
 // row returns the row of a slot at a tick, or nil if it had none. If that is too long ago to be known, it was probably
-// that of the oldest tick for which all rows are known; but not where the client keeps an entity that it no longer sees.
+// that of the oldest tick for which all rows are known; but not of an entity that the client keeps and no longer sees.
 func (v *View) row(versions *delta.Versions, slot int, at delta.Tick) []uint32 {
 	row, found := versions.At(at)
 	if found == delta.Forgotten && v.acked.Sees(slot) {
