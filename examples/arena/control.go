@@ -32,6 +32,8 @@ const controlMagic = "arena 3"
 const (
 	// maxPatience is how long a process of clients may be silent before it is dropped.
 	maxPatience = 10 * time.Second
+	// maxStall is how long the game waits for one that does not read what it is sent.
+	maxStall = time.Second
 	// maxSilence is the same for a server, which may wait for other clients.
 	maxSilence = 3 * maxPatience
 )
@@ -89,7 +91,7 @@ func newControl(conn net.Conn) *control {
 
 // send writes a message, or fails after a short time.
 func (c *control) send(message any) error {
-	if err := c.conn.SetWriteDeadline(time.Now().Add(maxPatience)); err != nil {
+	if err := c.conn.SetWriteDeadline(time.Now().Add(maxStall)); err != nil {
 		return err
 	}
 	if err := c.enc.Encode(message); err != nil {
