@@ -83,25 +83,26 @@ func (g *gaps) stretch(interval float64) {
 //
 // If ticks take several packets, an entity is in one of them, and the lengths that were seen are not its own: the tick
 // comes with any of its packets. Then an entity misses one interval after the other with the share of packets that get
-// lost. Gaps that are longer than longest, and than an interval, are left out, as they are among those that were seen.
+// lost. Gaps that are longer than longest, and than an interval, are left out.
 func (g *gaps) exceeding(offset float64, l *losses, interval, longest float64) (share float64) {
+	longest = max(longest, interval)
 	if l.several() {
 		lost, rest := l.share(), 1.
-		for length := interval; rest > 0.0001 && length <= max(min(longest, maxLength), interval); length += interval {
+		for length := interval; rest > 0.0001 && length <= longest; length += interval {
 			at, _ := slices.BinarySearch(g.offsets, offset-length)
 			share += rest * (1 - lost) * float64(g.n-at) / float64(g.n)
 			rest *= lost
 		}
 		return share / (1 - rest)
 	}
-	pairs := 0
+	pairs, all := 0, 0
 	for length, count := range g.lengths {
-		if count > 0 {
+		if count > 0 && float64(length) <= longest {
 			at, _ := slices.BinarySearch(g.offsets, offset-float64(length))
-			pairs += int(count) * (g.n - at)
+			pairs, all = pairs+int(count)*(g.n-at), all+int(count)
 		}
 	}
-	return float64(pairs) / float64(g.n) / float64(g.n)
+	return float64(pairs) / float64(max(all, 1)) / float64(g.n)
 }
 
 // quantile returns the offset that a share q of the gaps does not exceed.

@@ -167,6 +167,7 @@ func (p *Playout) receive(dt time.Duration) {
 	c := &p.clock
 	c.rate = float64(p.client.TickRate())
 	c.setInterval(float64(p.client.SendInterval()))
+	p.watch.Keep = delta.Tick(c.rate + 3*c.interval) // longer than any delay
 	ticks := dt.Seconds() * c.rate
 	c.now += ticks
 	c.alive = p.alive()
@@ -178,11 +179,6 @@ func (p *Playout) receive(dt time.Duration) {
 		p.receivePacket(packet, short || p.long.Usual() && i == len(p.watch.Packets)-1)
 	}
 	c.advance(ticks)
-	keep := c.rate // longer than almost any delay
-	if c.running {
-		keep = max(keep, c.newest-c.shown)
-	}
-	p.watch.Keep = delta.Tick(min(keep+3*c.interval, maxKeep*c.rate))
 	p.at = round(blend.Time{Tick: p.zero}.Add(int64(math.Floor(c.shown*blend.Parts+0.5))), c.rate)
 	if c.newest > rebase {
 		p.rebase()
@@ -214,8 +210,6 @@ func (p *Playout) invalidate() {
 }
 
 const (
-	// maxKeep bounds for how many seconds older states are held.
-	maxKeep = 8
 	// maxAdvance bounds the time that passes at once, as that of the client.
 	maxAdvance = time.Hour
 	// rebase is how many ticks times count up to, so that small differences of times remain exact.

@@ -47,15 +47,26 @@ func TestNothingThatIsShownIsDropped(t *testing.T) {
 	replicationtest.OneGoroutine(t)
 	r := newRand(t)
 	for _, c := range []struct {
-		interval int
-		loss     float64
-	}{{24, 0.4}, {24, 0.5}, {6, 0.5}, {1, 0.5}} {
-		g := newGame(t, r.Uint64(), profile{oneWay: 0.03, loss: c.loss}, 60, replication.WithMTU(200))
+		rate           float64
+		interval, then int
+		path           profile
+		others         int
+	}{
+		{60, 24, 24, profile{oneWay: 0.03, loss: 0.4}, 60},
+		{60, 24, 24, profile{oneWay: 0.03, loss: 0.5}, 60},
+		{60, 6, 6, profile{oneWay: 0.03, loss: 0.5}, 60},
+		{60, 1, 1, profile{oneWay: 0.03, loss: 0.5}, 60},
+		{128, 4, 30, profile{oneWay: 0.03, loss: 0.5}, 0},
+		{60, 4, 4, profile{oneWay: 0.4, jitter: 0.2, loss: 0.6}, 60},
+		{60, 2, 2, profile{oneWay: 0.4, jitter: 0.2, loss: 0.8}, 60},
+		{60, 2, 2, profile{oneWay: 0.4, jitter: 0.2, loss: 0.8}, 0},
+	} {
+		g := newGame(t, r.Uint64(), c.path, c.rate, replication.WithMTU(200))
 		g.peer.SetSendInterval(c.interval)
 		v := newView(g)
 		playout.Interpolate[place](v.Playout)
 		e := g.spawn(place{})
-		others := make([]ecs.Entity, 60) // ticks take several packets
+		others := make([]ecs.Entity, c.others) // with so many, ticks take several packets
 		for i := range others {
 			others[i] = g.spawn(place{})
 		}
@@ -72,8 +83,9 @@ func TestNothingThatIsShownIsDropped(t *testing.T) {
 				worst, most = max(worst, float64(at.X)-v.time), max(most, v.delay())
 			}
 		}
+		g.peer.SetSendInterval(c.then)
 		g.run(60)
-		t.Logf("interval %d, loss %v: delay up to %.2f s; %.2f ticks ahead of the time shown", c.interval, c.loss, most, worst)
+		t.Logf("interval %d, %+v: delay up to %.2f s, set to %v; %.2f ticks ahead of the time shown", c.interval, c.path, most, v.Stats().Delay, worst)
 		require.Less(t, worst, 0.1)
 	}
 }
