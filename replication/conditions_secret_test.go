@@ -25,6 +25,7 @@ func TestConditionsLeaveNoTrace(t *testing.T) {
 		structure        bool
 		budget, interval int
 		grid, keep       bool
+		even, compact    bool // without a priority function; the coding
 	}{
 		{name: "all", entities: 60, structure: true},
 		{name: "many", entities: 400},
@@ -32,6 +33,9 @@ func TestConditionsLeaveNoTrace(t *testing.T) {
 		{name: "view, kept", entities: 60, structure: true, grid: true, keep: true},
 		{name: "budget", entities: 60, structure: true, budget: 1500},
 		{name: "interval", entities: 200, interval: 4, budget: 4000, grid: true},
+		{name: "even", entities: 60, structure: true, budget: 1500, even: true},
+		{name: "compact", entities: 60, structure: true, grid: true, compact: true},
+		{name: "compact, budget", entities: 60, structure: true, budget: 1500, even: true, compact: true},
 	} {
 		t.Run(set.name, func(t *testing.T) {
 			play := func(variant uint64) (sent [][]byte, raw string) {
@@ -43,11 +47,14 @@ func TestConditionsLeaveNoTrace(t *testing.T) {
 				p := fools.peer // the peer is not picked, and owns every third entity
 				p.SetBudget(set.budget)
 				p.SetSendInterval(max(set.interval, 1))
-				p.SetPriorityFunc(func(_ []ecs.Entity, weights []float32) {
-					for i := range weights {
-						weights[i] *= 1 + float32(i%5)
-					}
-				})
+				p.conn.Compact = set.compact
+				if !set.even {
+					p.SetPriorityFunc(func(_ []ecs.Entity, weights []float32) {
+						for i := range weights {
+							weights[i] *= 1 + float32(i%5)
+						}
+					})
+				}
 				if set.grid {
 					p.SetInterest(Interest{Keep: set.keep, Visible: func(e ecs.Entity) bool { return (int(e.ID())+int(g.server.Tick())/30)%4 > 0 }})
 				}

@@ -55,6 +55,7 @@ func TestHiddenEntitiesLeaveNoTrace(t *testing.T) {
 			name             string
 			budget, interval int
 			keep             bool
+			even, compact    bool // without a priority function; the coding
 		}{
 			{name: "all"},
 			{name: "keep", keep: true},
@@ -62,6 +63,9 @@ func TestHiddenEntitiesLeaveNoTrace(t *testing.T) {
 			{name: "tight", budget: 1500},
 			{name: "tight keep", budget: 1500, keep: true},
 			{name: "interval", interval: 4, budget: 4000, keep: true},
+			{name: "even", even: true, budget: 1500},
+			{name: "compact", compact: true},
+			{name: "compact, tight", compact: true, even: true, budget: 1500, keep: true},
 		} {
 			if name != "grid" && set.name != "all" && set.name != "tight keep" {
 				continue // no differences below this
@@ -74,12 +78,15 @@ func TestHiddenEntitiesLeaveNoTrace(t *testing.T) {
 					g.connect(Interest{}, netsim.Config{Latency: 2, Loss: 0.1}) // sees everything
 					peer.SetBudget(set.budget)
 					peer.SetSendInterval(max(set.interval, 1))
-					peer.SetPriorityFunc(func(entities []ecs.Entity, weights []float32) {
-						for i, e := range entities {
-							require.True(t, g.entities[e].visible)
-							weights[i] *= float32(1 + g.entities[e].serial%5)
-						}
-					})
+					peer.conn.Compact = set.compact
+					if !set.even {
+						peer.SetPriorityFunc(func(entities []ecs.Entity, weights []float32) {
+							for i, e := range entities {
+								require.True(t, g.entities[e].visible)
+								weights[i] *= float32(1 + g.entities[e].serial%5)
+							}
+						})
+					}
 					send := peer.out.Send
 					peer.out.Send = func(p []byte) error {
 						sent = append(sent, append([]byte{byte(g.server.Tick()), byte(g.server.Tick() >> 8)}, p...))
