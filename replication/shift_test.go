@@ -72,7 +72,7 @@ func TestShiftsFollowTheGame(t *testing.T) {
 }
 
 // TestAGameIsStableWhileSamplesFindTheSame: until they find something else, which takes some seconds. Meanwhile the
-// shift costs a twentieth of the bits.
+// shift costs a ninth of the bits.
 func TestAGameIsStableWhileSamplesFindTheSame(t *testing.T) {
 	x := newDrifting(t, 100)
 	s := &x.server.snap.Steady
