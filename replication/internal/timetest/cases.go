@@ -116,6 +116,8 @@ func PlaySlow(t testing.TB, seed uint64) (worst float64) {
 		{30, 7, 33},
 		{20, 5, 100},
 		{20, 4, 8},
+		{128, 16.0 / 3, 0}, // frames of 24 ticks
+		{60, 3, 0},
 	} {
 		for _, s := range settings() {
 			s.tickRate, s.interval, s.fps, s.second, s.options = c.tickRate, 1, c.fps, c.second, nil

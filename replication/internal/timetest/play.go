@@ -167,8 +167,13 @@ func (p *play) tick() {
 	p.lastTick = p.now
 }
 
-// mostInputs is the largest number of ticks for which a frame gives inputs.
-const mostInputs = 8
+// mostInputs returns the largest number of ticks for which a frame gives inputs.
+func (p *play) mostInputs() uint32 {
+	if p.frameLength > 8*p.tickLength {
+		return 32
+	}
+	return 8
+}
 
 // frame is a frame of the client: the loop that the documentation recommends.
 func (p *play) frame() {
@@ -178,10 +183,10 @@ func (p *play) frame() {
 	if p.client.Connected() {
 		newest := p.client.InputTick()
 		if p.gives {
-			p.skipped += max(int(newest-p.given)-mostInputs, 0)
+			p.skipped += max(int(newest-p.given)-int(p.mostInputs()), 0)
 		}
 		p.given, p.gives = newest, true
-		for tick := newest - mostInputs + 1; tick != newest+1; tick++ {
+		for tick := newest - p.mostInputs() + 1; tick != newest+1; tick++ {
 			_ = replication.SetInput(p.client, tick, command{uint16(tick)})
 		}
 	}
