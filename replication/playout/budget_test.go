@@ -12,7 +12,7 @@ import (
 
 // TestTheDelayCoversSaving: where a budget has no room for a packet in each tick, the server saves up for packets that
 // are worth their header, and the delay covers the time between these. So what moves goes on in almost all frames. It
-// did in two of five.
+// stood still in two of five.
 func TestTheDelayCoversSaving(t *testing.T) {
 	replicationtest.OneGoroutine(t)
 	r := newRand(t)
@@ -24,10 +24,7 @@ func TestTheDelayCoversSaving(t *testing.T) {
 		g.peer.SetBudget(c.budget)
 		v := newView(g)
 		playout.Interpolate[place](v.Playout)
-		all := make([]ecs.Entity, 60)
-		for i := range all {
-			all[i] = g.spawn(place{})
-		}
+		all := g.spawnMany(60)
 		g.onTick = func(int) {
 			for _, e := range all {
 				g.place(e).X += 0.5 + g.rand.Float32()

@@ -3,7 +3,6 @@ package playout_test
 import (
 	"testing"
 
-	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication"
@@ -21,10 +20,7 @@ func TestPausesAndOutagesOfLargeWorlds(t *testing.T) {
 			g := newGame(t, r.Uint64(), profile{oneWay: 0.03, jitter: 0.002}, 20, replication.WithMTU(200))
 			v := newView(g)
 			playout.Interpolate[place](v.Playout)
-			all := make([]ecs.Entity, 300)
-			for i := range all {
-				all[i] = g.spawn(place{})
-			}
+			all := g.spawnMany(300)
 			g.onTick = func(int) {
 				for _, e := range all {
 					g.place(e).X = 1000 * g.rand.Float32()

@@ -143,6 +143,15 @@ func (g *game) spawn(at place) ecs.Entity {
 	return e
 }
 
+// spawnMany makes many of them.
+func (g *game) spawnMany(n int) []ecs.Entity {
+	all := make([]ecs.Entity, n)
+	for i := range all {
+		all[i] = g.spawn(place{})
+	}
+	return all
+}
+
 func (g *game) place(e ecs.Entity) *place { return (*place)(g.world.Get(e, g.ids.place)) }
 
 // mirror returns the client's entity.

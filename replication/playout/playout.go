@@ -167,7 +167,7 @@ func (p *Playout) receive(dt time.Duration) {
 	c := &p.clock
 	c.rate = float64(p.client.TickRate())
 	c.setInterval(float64(p.client.SendInterval()))
-	p.watch.Keep = delta.Tick(c.rate + 3*c.interval) // longer than any delay
+	p.watch.Keep = delta.Tick(c.rate + 3*c.interval) // longer than almost any delay
 	ticks := dt.Seconds() * c.rate
 	c.now += ticks
 	c.alive = p.alive()

@@ -4,7 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication"
@@ -66,10 +65,7 @@ func TestNothingThatIsShownIsDropped(t *testing.T) {
 		v := newView(g)
 		playout.Interpolate[place](v.Playout)
 		e := g.spawn(place{})
-		others := make([]ecs.Entity, c.others) // with so many, ticks take several packets
-		for i := range others {
-			others[i] = g.spawn(place{})
-		}
+		others := g.spawnMany(c.others) // with so many, ticks take several packets
 		g.onTick = func(n int) {
 			g.place(e).X = float32(n)
 			for _, other := range others {

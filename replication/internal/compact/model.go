@@ -93,14 +93,21 @@ type KeptModel struct {
 
 // Take returns a state that is not in use.
 func (k *KeptModels) Take() *State {
-	if n := len(k.Free); n > 0 {
-		s := k.Free[n-1]
-		k.Free[n-1] = nil
-		k.Free = k.Free[:n-1]
-		k.idle = min(k.idle, n-1)
-		return s
+	s := takeFree(&k.Free)
+	k.idle = min(k.idle, len(k.Free))
+	return s
+}
+
+// takeFree takes a state from a list of free ones, or makes one.
+func takeFree(free *[]*State) *State {
+	n := len(*free)
+	if n == 0 {
+		return new(State)
 	}
-	return new(State)
+	s := (*free)[n-1]
+	(*free)[n-1] = nil
+	*free = (*free)[:n-1]
+	return s
 }
 
 // Shrink frees the memory of a rare burst, from time to time.
@@ -235,7 +242,7 @@ func (h *ModelStore) At(sequence uint32) *State {
 func (h *ModelStore) Keep(sequence uint32, s *State) *State {
 	if len(h.List) < HeldModels {
 		h.List = append(h.List, heldModel{sequence, s})
-		return h.take()
+		return takeFree(&h.free)
 	}
 	oldest := 0
 	for i := range h.List {
@@ -249,17 +256,6 @@ func (h *ModelStore) Keep(sequence uint32, s *State) *State {
 	old := h.List[oldest].State
 	h.List[oldest] = heldModel{sequence, s}
 	return old
-}
-
-// take returns a state that is not in use.
-func (h *ModelStore) take() *State {
-	n := len(h.free)
-	if n == 0 {
-		return new(State)
-	}
-	s := h.free[n-1]
-	h.free = h.free[:n-1]
-	return s
 }
 
 // Named drops models that the server no longer names, given the tick of a model that it named: it names none of an

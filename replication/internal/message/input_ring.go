@@ -166,7 +166,7 @@ func (r *inputRing) worst(now delta.Tick) (margin int32, tick delta.Tick, ok boo
 	if !r.any || int32(r.newest-now) <= 1-InputsBehind {
 		return 0, 0, false
 	}
-	for back := range max(reportedInputs, r.newest-now+1) {
+	for back := range delta.Tick(max(reportedInputs, int32(r.newest-now)+1)) {
 		t := r.newest - back
 		if t.Before(r.start) {
 			break

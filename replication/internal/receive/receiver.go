@@ -268,7 +268,7 @@ func (rc *Receiver) ForgetReplicas() { rc.Replicas.Pages, rc.Dirty = nil, nil }
 
 // Refresh keeps the ticks of replicas that rest for months within reach of serial arithmetic. It
 // forgets when their last state came, so that any next one counts as newer. Each call sees to a few slots: a million
-// of them have their turn within minutes.
+// of them have their turn within hours, which is soon enough for ticks that wrap in months.
 func (rc *Receiver) Refresh() {
 	n := uint32(len(rc.Replicas.Pages))
 	if n == 0 || !rc.AnyState {
