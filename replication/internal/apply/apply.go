@@ -69,7 +69,7 @@ func (a *Applier) applyReplica(slot uint32, m *replica) {
 func (a *Applier) update(slot uint32, m *replica) bool {
 	state := m.Held.Newest()
 	if !m.Shown || m.Removed || m.ended || m.partly || m.Empty || state == nil || state.Tick != m.Newest ||
-		state.Layout != m.Layout || state.Generation != m.generation || len(state.Layout.Shared) > 0 ||
+		state.Layout != m.Layout || state.Generation != m.generation ||
 		!m.Held.HadLayout(m.Layout, m.Tick) || a.View.Resources.In(int(slot)) {
 		return false
 	}
@@ -84,7 +84,7 @@ func (a *Applier) update(slot uint32, m *replica) bool {
 	m.partly = true
 	for i := range state.Layout.Coded {
 		at := &state.Layout.Coded[i]
-		if row := state.Words[at.Offset:][:at.Words]; !sameRow(row, old.Words[at.Offset:][:at.Words]) {
+		if row := state.RowAt(at); !sameRow(row, old.RowAt(at)) {
 			a.writeRow(slot, m, at, row)
 		}
 	}

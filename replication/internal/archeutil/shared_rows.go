@@ -35,8 +35,8 @@ func (p *RowPool) Take(component, n int) uint32 {
 	return uint32(len(p.Rows) - 1)
 }
 
-// Give makes a row free that no state holds.
-func (p *RowPool) Give(i uint32) {
+// give makes a row free that no state holds.
+func (p *RowPool) give(i uint32) {
 	k := p.Rows[i].Component
 	p.Free[k] = append(p.Free[k], i)
 }
@@ -45,6 +45,15 @@ func (p *RowPool) Give(i uint32) {
 func (p *RowPool) Release(i uint32) {
 	r := p.Rows[i]
 	if r.Holders--; r.Holders == 0 && !r.Staged {
-		p.Give(i)
+		p.give(i)
 	}
+}
+
+// Unstage ends the use of a row by the packet that was read.
+func (p *RowPool) Unstage(i uint32) {
+	r := p.Rows[i]
+	if r.Staged && r.Holders == 0 {
+		p.give(i)
+	}
+	r.Staged = false
 }

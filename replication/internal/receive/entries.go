@@ -28,9 +28,9 @@ type entryReader interface {
 	// that of the first baseline, it returns false and leaves dst alone. It also returns whether the
 	// reader has not failed.
 	row(k int, dst, base, base2, base3, base4 []uint32) (changed, ok bool)
-	// alike reads the rows at some places of an update in one go, for baselines as most are, see baselines.alike. rows
-	// has the rows of the first baseline. It returns the work that they took and whether they are valid, if the reader
-	// has not failed.
+	// alike reads the rows at some places of an update in one go, for baselines as most are, see baselines.alike. The
+	// places are in the words of states; rows has the rows of the first baseline. It returns the work that they took and
+	// whether they are valid, if the reader has not failed.
 	alike(places []Place, rows []uint32, b *baselines) (work int, ok bool)
 	// number reads a number that describes a part, bytes the contents.
 	number() uint64
@@ -69,7 +69,7 @@ func newInput(s *schema.Schema) input {
 // baseline is missing it takes over none, since some of them may belong together, and returns
 // wire.ErrMissingBaseline.
 func (rc *Receiver) DecodeBody(body []byte, pad int, h *wire.StateHeader) error {
-	defer rc.staged.end(rc.Layouts.Rows)
+	defer rc.staged.end()
 	if rc.Compact != nil {
 		return rc.decodeCompact(body, pad, h)
 	}
@@ -176,8 +176,8 @@ func (rc *Receiver) readFull(in entryReader, e *entryHead, tick delta.Tick) erro
 	rows := rc.staged.words[staged.first:]
 	for i := range layout.Coded {
 		at := &layout.Coded[i]
-		row := rc.staged.room(staged, rows, at)
-		if _, ok := in.row(at.Number, row, nil, nil, nil, nil); !ok || !rc.staged.takeRow(at, row) {
+		row := rc.staged.room(rows, at)
+		if _, ok := in.row(at.Number, row, nil, nil, nil, nil); !ok || !rc.staged.takeRow(staged, at, row) {
 			return wire.ErrMalformed
 		}
 	}
@@ -258,50 +258,70 @@ func (rc *Receiver) readUpdate(in entryReader, e *entryHead, b *baselines, tick 
 	onlyMoving := in.beginUpdate(changeable, b.ratio, b.ratio3, b.ratio4)
 	rows := rc.staged.words[staged.first:][:layout.words]
 	if b.alike(layout) {
-		return rc.readAlike(in, layout, rows, b, onlyMoving)
+		return rc.readAlike(in, staged, rows, b, onlyMoving)
 	}
 	for i := range layout.Coded {
-		at := &layout.Coded[i]
-		row := rc.staged.room(staged, rows, at)
-		var base2, base3, base4 []uint32
-		base := b.first.Row(at.Number, at.Words)
-		if b.second != nil && base != nil {
-			base2 = b.second.Row(at.Number, at.Words)
-		}
-		if b.third != nil {
-			base3 = b.third.Row(at.Number, at.Words)
-		}
-		if b.fourth != nil {
-			base4 = b.fourth.Row(at.Number, at.Words)
-		}
-		changed, ok := in.row(at.Number, row, base, base2, base3, base4)
-		if !changed {
-			rc.staged.keepRow(staged, at, row, base, b.first, b.second)
-		}
-		if !ok || changed && !rc.staged.takeRow(at, row) {
-			return wire.ErrMalformed
+		if err := rc.readRow(in, staged, rows, &layout.Coded[i], b); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// alike reports whether the baselines have their rows where a layout has them, and share none.
+// readRow reads the row at a place of an update.
+func (rc *Receiver) readRow(in entryReader, staged *stagedEntry, rows []uint32, at *Place, b *baselines) error {
+	row := rc.staged.room(rows, at)
+	var base2, base3, base4 []uint32
+	base := b.first.Row(at.Number, at.words)
+	if b.second != nil && base != nil {
+		base2 = b.second.Row(at.Number, at.words)
+	}
+	if b.third != nil {
+		base3 = b.third.Row(at.Number, at.words)
+	}
+	if b.fourth != nil {
+		base4 = b.fourth.Row(at.Number, at.words)
+	}
+	switch changed, ok := in.row(at.Number, row, base, base2, base3, base4); {
+	case !ok || changed && !rc.staged.takeRow(staged, at, row):
+		return wire.ErrMalformed
+	case !changed:
+		rc.staged.keepRow(staged, at, row, b.first, b.second)
+	}
+	return nil
+}
+
+// alike reports whether the baselines have their rows where a layout has them.
 func (b *baselines) alike(l *Layout) bool {
-	return len(l.Shared) == 0 && b.first.Layout == l && (b.second == nil || b.second.Layout == l) &&
+	return b.first.Layout == l && (b.second == nil || b.second.Layout == l) &&
 		(b.third == nil || b.third.Layout == l) && (b.fourth == nil || b.fourth.Layout == l)
 }
 
 // readAlike reads the rows of an update with baselines as most are.
-func (rc *Receiver) readAlike(in entryReader, l *Layout, rows []uint32, b *baselines, onlyMoving bool) error {
-	places := l.Coded
-	if onlyMoving {
-		places = l.moving
-		rc.staged.work += len(l.Coded) - len(places)
-	}
+func (rc *Receiver) readAlike(in entryReader, e *stagedEntry, rows []uint32, b *baselines, onlyMoving bool) error {
 	copy(rows, b.first.Words)
-	work, ok := in.alike(places, rows, b)
-	if rc.staged.work += work; !ok || in.failed() {
-		return wire.ErrMalformed
+	places := e.layout.Coded
+	if onlyMoving {
+		places = e.layout.moving
+		rc.staged.work += e.layout.symbols - len(places)
+		for _, at := range e.layout.Shared {
+			rc.staged.stageRow(rows[at])
+		}
+	}
+	for len(places) > 0 {
+		n := places[0].own
+		if n == 0 {
+			if err := rc.readRow(in, e, rows, &places[0], b); err != nil {
+				return err
+			}
+			places = places[1:]
+			continue
+		}
+		work, ok := in.alike(places[:n], rows, b)
+		if rc.staged.work += work; !ok || in.failed() {
+			return wire.ErrMalformed
+		}
+		places = places[n:]
 	}
 	return nil
 }

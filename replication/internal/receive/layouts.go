@@ -25,8 +25,9 @@ type Layout struct {
 // A Place is where states have the row of a component.
 type Place struct {
 	Number int // of the component
-	Offset int // as in Layout.offsets
-	Words  int // of the row
+	offset int // as in Layout.offsets
+	words  int // of the row
+	own    int // how many places are in the words of a state, without interruption from this one on
 	work   int // to decode the row
 	Comp   *schema.Component
 }
@@ -84,6 +85,8 @@ func (k *layouts) Of(set delta.Set) *Layout {
 			l.add(c, &k.schema.Components[c])
 		}
 	}
+	countOwn(l.Coded)
+	countOwn(l.moving)
 	k.Known[set] = l
 	return l
 }
@@ -104,11 +107,22 @@ func (l *Layout) add(c int, comp *schema.Component) {
 		l.words += comp.Words
 	}
 	if comp.Words > 0 {
-		at := Place{c, l.offsets[c], comp.Words, comp.Layout.Work(), comp}
+		at := Place{Number: c, offset: l.offsets[c], words: comp.Words, work: comp.Layout.Work(), Comp: comp}
 		l.Coded = append(l.Coded, at)
 		if comp.Layout.Moves() {
 			l.moving = append(l.moving, at)
 		}
+	}
+}
+
+// countOwn sets Place.own.
+func countOwn(places []Place) {
+	own := 0
+	for i := len(places) - 1; i >= 0; i-- {
+		if own++; places[i].offset < 0 {
+			own = 0
+		}
+		places[i].own = own
 	}
 }
 

@@ -120,7 +120,7 @@ func (p *packedEntries) alike(places []Place, rows []uint32, b *baselines) (work
 	var row2 []uint32
 	for i := range places {
 		at := &places[i]
-		from, to := at.Offset, at.Offset+at.Words
+		from, to := at.offset, at.offset+at.words
 		if words2 != nil {
 			row2 = words2[from:to:to]
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/compact"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
@@ -57,12 +56,12 @@ func NewReceiver(s *schema.Schema, stats *counters.ClientCounters, slots uint32,
 		schema: s, stats: stats,
 		Layouts:  newLayouts(s, relations),
 		Replicas: ReplicaTable{Limit: slots},
-		staged:   staging{schema: s, resources: archeutil.ResourcesOf(s)},
 		Parts:    map[uint32]*assembly{},
 		in:       newInput(s),
 		out:      make([]byte, 512),
 		FreeWork: config.FreeWork,
 	}
+	rc.staged = newStaging(s, rc.Layouts.Rows)
 	rc.Bare = rc.Layouts.bare()
 	return rc
 }

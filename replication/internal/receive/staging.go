@@ -11,12 +11,13 @@ import (
 // staging collects the entries of a packet. They take effect when the packet turns out to be valid
 // to its last bit, so a packet with a wrong bit changes nothing.
 type staging struct {
-	schema    *schema.Schema
 	resources archeutil.ResourceSet
 
 	entries []stagedEntry
 	words   []uint32 // rows of the entries, and indices of shared ones
-	rows    []uint32 // the shared rows of the entries, new ones and those of baselines
+	pool    *archeutil.RowPool
+	rows    []uint32 // the shared rows of the entries, new ones and those of baselines; some more than once
+	row     []uint32 // memory for a row that may become a shared one
 	parts   []stagedPart
 	work    int // so far; see config/work.go
 	bits    int // of the packet's entries
@@ -41,6 +42,15 @@ type stagedPart struct {
 	bytes       []byte // in the packet
 }
 
+// newStaging returns an empty staging area for components of a schema. pool has the shared rows of the client.
+func newStaging(s *schema.Schema, pool *archeutil.RowPool) staging {
+	words := 0
+	for i := range s.Components {
+		words = max(words, s.Components[i].Words)
+	}
+	return staging{resources: archeutil.ResourcesOf(s), pool: pool, row: make([]uint32, words)}
+}
+
 // begin empties the staging area for a packet whose entries take so many bits.
 func (s *staging) begin(bits int, bound config.WorkBound) {
 	s.entries, s.words, s.parts = s.entries[:0], s.words[:0], s.parts[:0]
@@ -49,12 +59,9 @@ func (s *staging) begin(bits int, bound config.WorkBound) {
 
 // end gives back the shared rows that no state holds: new ones that no state took over, and rows of
 // baselines that the packet made the client drop.
-func (s *staging) end(rows *archeutil.RowPool) {
+func (s *staging) end() {
 	for _, i := range s.rows {
-		r := rows.Rows[i]
-		if r.Staged = false; r.Holders == 0 {
-			rows.Give(i)
-		}
+		s.pool.Unstage(i)
 	}
 	s.rows = s.rows[:0]
 }
@@ -107,52 +114,51 @@ func (s *staging) despawn(slot uint32, tick delta.Tick) error {
 
 // room returns memory for the entry's row at a place. The memory may have any contents. words are
 // those of the entry.
-func (s *staging) room(e *stagedEntry, words []uint32, at *Place) []uint32 {
-	if at.Offset >= 0 {
-		return words[at.Offset:][:at.Words]
+func (s *staging) room(words []uint32, at *Place) []uint32 {
+	if at.offset >= 0 {
+		return words[at.offset:][:at.words]
 	}
-	return s.sharedRoom(e, at.Offset, at.Number, at.Words)
+	return s.row[:at.words]
 }
 
-// sharedRoom is room for a shared row.
-func (s *staging) sharedRoom(e *stagedEntry, o, k, n int) []uint32 {
-	i := e.layout.rows.Take(k, n)
-	r := e.layout.rows.Rows[i]
-	r.Staged = true
-	s.rows = append(s.rows, i)
-	s.words[e.first+sharedAt-o] = i
-	return r.Words
-}
-
-// share replaces the entry's row of component k by the baseline's. If there is a prediction from a
-// second baseline, its row is the same.
-func (s *staging) share(e *stagedEntry, k int, base, base2 *HeldState) {
-	if s.schema.Components[k].Layout.Width() == 0 {
-		s.work-- // rows of no bits are free
+// takeRow counts the work of a row that was decoded into the memory for it, and reports whether the row is valid.
+func (s *staging) takeRow(e *stagedEntry, at *Place, row []uint32) bool {
+	if s.work += at.work; !s.fair() || !at.Comp.ValidDecoded(row) {
+		return false
 	}
-	last, rows := len(s.rows)-1, e.layout.rows
-	rows.Rows[s.rows[last]].Staged = false
-	rows.Give(s.rows[last])
-	same := base.Words[sharedAt-base.Layout.offsets[k]]
-	s.rows[last], rows.Rows[same].Staged = same, true // the packet may drop the baseline before the state is kept
-	s.words[e.first+sharedAt-e.layout.offsets[k]] = same
-	if base2 != nil && s.schema.Components[k].Layout.Moves() {
-		base2.merge(k, same)
+	if at.offset < 0 {
+		i := s.pool.Take(at.Number, at.words)
+		copy(s.pool.Rows[i].Words, row)
+		s.share(e, at, i)
 	}
-}
-
-// takeRow counts the work of a row that was decoded, and reports whether the row is valid.
-func (s *staging) takeRow(at *Place, row []uint32) bool {
-	s.work += at.work
-	return s.fair() && at.Comp.ValidDecoded(row)
+	return true
 }
 
 // keepRow gives the entry the first baseline's row of a place. row is the memory for it. base2
 // is nil if there is no prediction.
-func (s *staging) keepRow(e *stagedEntry, at *Place, row, row1 []uint32, base, base2 *HeldState) {
-	if s.work++; at.Offset < 0 {
-		s.share(e, at.Number, base, base2)
-	} else {
-		copy(row, row1)
+func (s *staging) keepRow(e *stagedEntry, at *Place, row []uint32, base, base2 *HeldState) {
+	if at.Comp.Layout.Width() > 0 { // rows of no bits are free
+		s.work++
 	}
+	if at.offset >= 0 {
+		copy(row, base.Words[base.Layout.offsets[at.Number]:])
+		return
+	}
+	same := base.Words[sharedAt-base.Layout.offsets[at.Number]]
+	s.share(e, at, same)
+	if base2 != nil && at.Comp.Layout.Moves() { // then its row is the same
+		base2.merge(at.Number, same)
+	}
+}
+
+// share makes a shared row that of the entry at a place.
+func (s *staging) share(e *stagedEntry, at *Place, i uint32) {
+	s.stageRow(i)
+	s.words[e.first+sharedAt-at.offset] = i
+}
+
+// stageRow keeps a shared row until the packet is read, which may drop the baseline that has it before the entry is kept.
+func (s *staging) stageRow(i uint32) {
+	s.pool.Rows[i].Staged = true
+	s.rows = append(s.rows, i)
 }
