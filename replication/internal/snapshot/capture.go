@@ -69,10 +69,16 @@ func (s *Snapshot) CaptureWorld(old func(b int, slots uint64, limit delta.Tick))
 	c.resumes = c.ended != s.Tick-1
 	s.Slots.Reclaim()
 	c.probe.Find(s.World)
-	c.present = c.present[:0]
 	for i := range c.probe.Masks {
-		c.present = append(c.present, s.table(&c.probe.Masks[i])) // panics before anything is captured
+		if i == len(c.present) {
+			c.present = append(c.present, nil)
+		}
+		mask := &c.probe.Masks[i]
+		if t := c.present[i]; t == nil || t.Mask != *mask { // another one than in the tick before
+			c.present[i] = s.table(mask) // panics before anything is captured
+		}
 	}
+	c.present = c.present[:len(c.probe.Masks)]
 	s.findResources() // and this
 	for _, t := range c.present {
 		s.captureTable(t)
