@@ -144,7 +144,7 @@ func (s *Server) sendMessages() {
 			p.messages.SendTick()
 		}
 	}
-	s.messages.Messenger.Clear()
+	s.messages.End()
 }
 
 // dropSilent disconnects the peers that have been silent for too long in the tick that begins.
@@ -168,6 +168,10 @@ func (s *Server) enqueue(pending int) (err error) {
 	if s.closed {
 		s.messages.Messenger.Discard()
 		return ErrNotConnected
+	}
+	if d := &s.messages.Messenger.Pending[pending]; d.Viewers && !s.messages.TakesForViewers(d) {
+		s.messages.Messenger.Discard()
+		return ErrBufferFull
 	}
 	taken := false
 	for _, p := range s.peers {

@@ -257,19 +257,24 @@ func (p *Tracker) settled(slot int, at delta.Tick) bool {
 // Sees reports whether the peer sees a slot.
 func (p *Tracker) Sees(slot int) bool { return p.sight.View.Sees(slot>>6, 1<<(slot&63)) != 0 }
 
-// Views reports whether the peer sees an entity, or saw it before the entity ended in this tick. id
-// is the entity's NetID in the tick before, if that is known.
-func (p *Tracker) Views(e ecs.Entity, id wire.NetID, known bool) bool {
+// Saw reports whether the peer sees an entity that had a NetID in the tick before, as of the last tick in which
+// that was evaluated.
+func (p *Tracker) Saw(id wire.NetID) bool {
+	return int(id.Slot)>>6 < len(p.Dirty) && p.Sees(int(id.Slot))
+}
+
+// Views reports whether the peer sees an entity, or saw it before the entity ended in this tick. id is the entity's
+// NetID in the tick before. saw is the result of Saw then, or false if the entity had no NetID.
+func (p *Tracker) Views(e ecs.Entity, id wire.NetID, saw bool) bool {
 	s := &p.Snap.Slots
 	if slot, ok := p.Snap.SlotOf(e); ok && s.Alive.Has(slot) && s.Info[slot].Entity == e {
 		return p.Sees(slot)
 	}
-	if !known || s.Info[id.Slot].Generation != id.Generation {
+	if !saw || s.Info[id.Slot].Generation != id.Generation {
 		return false
 	}
 	b, bit := int(id.Slot>>6), uint64(1)<<(id.Slot&63)
-	// If the peer saw the entity, the slot's history ended in this tick. Otherwise the client may
-	// show an earlier entity of the slot, but not this one.
+	// Its history ended in this tick, unless the client was sent nothing of it.
 	return b < len(p.Dirty) && p.Gone(b)&bit != 0 && p.Acks.endedAt(int(id.Slot), p.Snap.Tick)
 }
 

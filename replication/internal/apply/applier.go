@@ -217,7 +217,7 @@ func (a *Applier) NameEntities(comp *schema.Component, rows []uint32) {
 		for w := comp.Columns[i].Word; w < len(rows); w += comp.Words {
 			id, generation := rows[w], rows[w+1]
 			slot, counter := a.names.Of(id, generation)
-			e := a.EntityOf(wire.NetID{Slot: slot - 1, Generation: uint16(counter)})
+			e := a.shownAs(wire.NetID{Slot: slot - 1, Generation: uint16(counter)})
 			if slot == 0 || e.ID() != id || e.Generation() != generation {
 				slot, counter = 0, 0
 			}
@@ -226,9 +226,18 @@ func (a *Applier) NameEntities(comp *schema.Component, rows []uint32) {
 	}
 }
 
-// EntityOf returns the entity that the server names. At the beginning of a session with another
-// server instance there is none, since the world still shows what the former instance named.
+// EntityOf returns the entity that the server names. There is none of which nothing has come in this session: the
+// world may show it still, but it may have ended.
 func (a *Applier) EntityOf(id wire.NetID) ecs.Entity {
+	if m := a.View.Replicas.At(id.Slot); a.leftover && m != nil && m.Held.N == 0 {
+		return ecs.Entity{}
+	}
+	return a.shownAs(id)
+}
+
+// shownAs returns the entity that the world shows with a NetID. At the beginning of a session with another server
+// instance there is none, since the world still shows what the former instance named.
+func (a *Applier) shownAs(id wire.NetID) ecs.Entity {
 	if a.ShownInstance != a.instance {
 		return ecs.Entity{}
 	}

@@ -12,8 +12,14 @@ import (
 const (
 	// MaxQueuedBytes bounds the size of the messages in a channel, at both ends.
 	MaxQueuedBytes = 64 << 10
-	// stuckTimeouts is the number of timeouts after which the dependencies of a message are sent again.
+	// stuckTimeouts is the number of timeouts after which the dependencies of a message are sent again
+	// though they are as before.
 	stuckTimeouts = 4
+	// maxRefreshed is the number of messages whose dependencies are sent again, from the first one on: those
+	// after them wait for these anyway.
+	maxRefreshed = 8
+	// maxRefreshBackoff bounds the exponent by which that becomes rarer for a message.
+	maxRefreshBackoff = 6
 	// maxBackoff bounds the exponent of the backoff: without acks, retransmissions wait for up to
 	// 2^maxBackoff timeouts.
 	maxBackoff = 4
@@ -47,18 +53,19 @@ type OutChannel struct {
 
 // outMessage is a message, or a fragment of one.
 type outMessage struct {
-	number   uint16
-	fragment wire.Fragment
-	times    uint8 // how often it was sent
-	arrived  bool  // the receiver has it, but it may wait there
-	known    bool  // dependencies are known
-	wrote    uint8 // number of dependencies with which it was sent last
-	count    uint8 // number of dependencies
-	tick     delta.Tick
-	sent     delta.Tick // when it was sent last
-	bits     uint32
-	place    uint32 // of its bits
-	deps     uint32 // of its dependencies
+	number    uint16
+	fragment  wire.Fragment
+	times     uint8 // how often it was sent
+	refreshed uint8 // how often of these only for its dependencies
+	arrived   bool  // the receiver has it, but it may wait there
+	known     bool  // dependencies are known
+	wrote     uint8 // number of dependencies with which it was sent last
+	count     uint8 // number of dependencies
+	tick      delta.Tick
+	sent      delta.Tick // when it was sent last
+	bits      uint32
+	place     uint32 // of its bits
+	deps      uint32 // of its dependencies
 }
 
 func (l *OutChannel) at(id uint32) *outMessage { return l.ring.at(id) }
@@ -157,15 +164,17 @@ func (l *OutChannel) retrySoon() { l.backoff = min(l.backoff, 1) }
 // state that never arrives. open is the number of its dependencies that are not acknowledged: if some
 // have been, the receiver must learn that.
 func (l *OutChannel) stuck(m *outMessage, open int) bool {
-	since := l.now - m.sent
+	since, wait := l.now-m.sent, l.timeout<<min(m.refreshed, maxRefreshBackoff)
 	// The last packet with its dependencies may be lost, so they are sent again, but seldom.
-	return m.arrived && (open < int(m.wrote) && since > l.timeout ||
-		open < int(m.count) && since > stuckTimeouts*l.timeout)
+	return m.arrived && (open < int(m.wrote) && since > wait || open < int(m.count) && since > stuckTimeouts*wait)
 }
 
 // noteSent notes that a message was sent.
 func (l *OutChannel) noteSent(id uint32, deps int) {
 	m := l.at(id)
+	if m.arrived {
+		m.refreshed = min(m.refreshed+1, maxRefreshBackoff)
+	}
 	m.sent, m.wrote = l.now, uint8(deps)
 	m.times = min(m.times+1, 100)
 	if !l.before(id, l.Unsent) {

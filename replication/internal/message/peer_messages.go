@@ -27,9 +27,10 @@ type PeerMessages struct {
 	Out [wire.Channels]OutChannel
 	In  [wire.Channels]InChannel // only the first is used
 
-	pending    []int32 // reliable pending messages for the client, by index
-	unreliable []int32 // unreliable ones
-	size       int     // bytes of unreliable messages
+	pending    []handed // reliable pending messages for the client
+	unreliable []handed // unreliable ones
+	charged    int      // number of unreliable messages that the client is sure to get, or has got in this tick
+	size       int      // bytes of these
 	deps       []wire.Dependency
 	waits      []wire.Dependency // dependencies of a message that are not acknowledged
 
@@ -56,24 +57,57 @@ const (
 	reportTicks = 4
 )
 
+// handed is a pending message for the client, or for the viewers of an entity, if the client is one of them.
+type handed struct {
+	index int32 // in Messenger.Pending
+	saw   bool  // the client saw that entity when the game sent the message
+}
+
 // HasNew reports whether there are new messages for the client.
 func (t *PeerMessages) HasNew() bool { return len(t.pending)+len(t.unreliable) > 0 }
 
-// Enqueue queues a pending message. The error is [ErrBufferFull].
+// Enqueue queues a pending message. The error is [ErrBufferFull]. Those for the viewers of an entity take room when it
+// is known that the client is one of them: what it may not see must not leave it less room.
 func (t *PeerMessages) Enqueue(pending int) error {
 	d := &t.Messages.Messenger.Pending[pending]
-	m := &t.Schema.Messages[d.number]
-	switch {
-	case m.Reliable && !t.Out[m.Channel(true)].expect(d.size, d.fragments),
-		!m.Reliable && (len(t.unreliable) == MaxUnreliable || t.size+d.size > maxUnreliableBytes):
+	m, h := &t.Schema.Messages[d.number], handed{index: int32(pending)}
+	if d.Viewers {
+		h.saw = d.Known && t.Acked.Saw(d.ID)
+	} else if !t.reserve(d) {
 		return ErrBufferFull
-	case m.Reliable:
-		t.pending = append(t.pending, int32(pending))
-	default:
-		t.unreliable = append(t.unreliable, int32(pending))
-		t.size += d.size
+	}
+	if m.Reliable {
+		t.pending = append(t.pending, h)
+	} else {
+		t.unreliable = append(t.unreliable, h)
 	}
 	return nil
+}
+
+// reserve takes the room of a pending message, if there is enough.
+func (t *PeerMessages) reserve(d *PendingMessage) bool {
+	if m := &t.Schema.Messages[d.number]; m.Reliable {
+		return t.Out[m.Channel(true)].expect(d.size, d.fragments)
+	}
+	if t.charged == MaxUnreliable || t.size+d.size > maxUnreliableBytes {
+		return false
+	}
+	t.charged, t.size = t.charged+1, t.size+d.size
+	return true
+}
+
+// admits reports whether the client gets a pending message. One for viewers takes its room now, or is dropped.
+func (t *PeerMessages) admits(d *PendingMessage, h handed) bool {
+	switch {
+	case !d.Viewers:
+		return true
+	case !t.Acked.Views(d.Entity, d.ID, h.saw):
+		return false
+	case !t.reserve(d):
+		t.Stats.MessagesDropped++
+		return false
+	}
+	return true
 }
 
 // SendTick sends messages, acks and reports.
@@ -115,12 +149,12 @@ func (t *PeerMessages) sendPending() {
 
 // dropUnreliable drops the unreliable messages of the tick.
 func (t *PeerMessages) dropUnreliable() {
-	for _, i := range t.unreliable {
-		if i != processed {
+	for _, h := range t.unreliable {
+		if h.index != processed && t.admits(&t.Messages.Messenger.Pending[h.index], h) {
 			t.Stats.MessagesDropped++
 		}
 	}
-	t.unreliable, t.size = t.unreliable[:0], 0
+	t.endUnreliable()
 }
 
 // processed replaces the index of a pending message before it is processed. So if a function of
@@ -130,17 +164,17 @@ const processed = -1
 // assign moves reliable pending messages into their channels.
 func (t *PeerMessages) assign() {
 	m := &t.Messages.Messenger
-	for k, i := range t.pending {
-		if i == processed {
+	for k, h := range t.pending {
+		if h.index == processed {
 			continue
 		}
-		t.pending[k] = processed
-		d := &m.Pending[i]
+		t.pending[k].index = processed
+		d := &m.Pending[h.index]
+		if !t.admits(d, h) {
+			continue
+		}
 		l := &t.Out[m.schema.Messages[d.number].Channel(true)]
 		l.cancel(d.size, d.fragments)
-		if d.Viewers && !t.Acked.Views(d.Entity, d.ID, d.Known) {
-			continue
-		}
 		data, bits := m.Encode(d)
 		l.push(d.number, t.Snap.Tick, data, bits, m.Fragments(len(data)))
 		t.Stats.Messages++
@@ -225,9 +259,16 @@ func (t *PeerMessages) sendReliable(channel int) {
 	begun := k.Index
 	l.begin(t.Snap.Tick, &t.Acked.Trip)
 	defer l.end()
-	refresh := channel == wire.ChannelState && l.stuck(l.head(), len(t.unmet(l, l.head())))
+	refreshable := 0 // messages that may be sent again though they have arrived
+	if channel == wire.ChannelState && l.stuck(l.head(), len(t.unmet(l, l.head()))) {
+		refreshable = maxRefreshed
+	}
 	for id := l.First; id != l.Next; id++ {
 		m := l.at(id)
+		refresh := refreshable > 0
+		if m.fragment != wire.MoreFragments {
+			refreshable--
+		}
 		if m.fragment != wire.Unfragmented && k.Index-begun >= MaxFragmentPackets {
 			return
 		}
@@ -285,13 +326,13 @@ func (t *PeerMessages) findDependencies(l *OutChannel, m, before *outMessage) bo
 func (t *PeerMessages) sendUnreliable() {
 	m := &t.Messages.Messenger
 	known, ok := false, false
-	for k, i := range t.unreliable {
-		if i == processed {
+	for k, h := range t.unreliable {
+		if h.index == processed {
 			continue
 		}
-		t.unreliable[k] = processed
-		d := &m.Pending[i]
-		if d.Viewers && !t.Acked.Views(d.Entity, d.ID, d.Known) {
+		t.unreliable[k].index = processed
+		d := &m.Pending[h.index]
+		if !t.admits(d, h) {
 			continue
 		}
 		w := WireMessage{Number: d.number, Channel: -1, Tick: t.Snap.Tick, Waits: m.schema.Messages[d.number].Waits()}
@@ -312,8 +353,11 @@ func (t *PeerMessages) sendUnreliable() {
 		}
 		t.Stats.Messages++
 	}
-	t.unreliable, t.size = t.unreliable[:0], 0
+	t.endUnreliable()
 }
+
+// endUnreliable ends the unreliable messages of the tick.
+func (t *PeerMessages) endUnreliable() { t.unreliable, t.charged, t.size = t.unreliable[:0], 0, 0 }
 
 // ReceivePacket reads a packet of messages or inputs.
 func (t *PeerMessages) ReceivePacket(packet, body []byte) error {
