@@ -395,3 +395,38 @@ func TestHooksDoNotAllocate(t *testing.T) {
 	require.Greater(t, came, 100)
 	require.Greater(t, went, 100)
 }
+
+// TestAHookThatPanicsLosesNoOtherEvents: they are reported before anything else changes.
+func TestAHookThatPanicsLosesNoOtherEvents(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	position := ecs.ComponentID[tPosition](x.world)
+	spawned, added, upset := map[ecs.Entity]bool{}, map[ecs.Entity]bool{}, 2
+	x.client.OnSpawn(func(e ecs.Entity) {
+		if upset > 0 {
+			upset--
+			panic("the user's")
+		}
+		spawned[e] = true
+	})
+	OnAdd(x.client, func(e ecs.Entity, _ *tPosition) { added[e] = true })
+	ended := 0
+	x.client.OnDespawn(func(e ecs.Entity) {
+		ended++
+		require.Equal(t, ended != 1, added[e] && spawned[e], "of the first two, only the components were reported")
+	})
+	var all []ecs.Entity
+	for range 4 {
+		all = append(all, x.spawn(position))
+	}
+	x.deliver(x.replicate()...)
+	for range 2 {
+		require.PanicsWithValue(t, "the user's", func() { _ = x.client.Apply() })
+	}
+	require.Empty(t, spawned)
+	x.world.RemoveEntity(all[3])
+	x.world.RemoveEntity(all[0])
+	x.rounds(5)
+	require.Len(t, spawned, 2)
+	require.Len(t, added, 4)
+	require.Equal(t, 2, ended)
+}

@@ -32,6 +32,7 @@ type hooks struct {
 	events []hookEvent          // of this Apply, in order
 	noted  map[hookKey]struct{} // components of the first events, for noteMend
 	listed int                  // how many events are in noted
+	cut    bool                 // the events are those after one whose hook panicked
 }
 
 // ComponentHooks are the hooks of a component.
@@ -218,19 +219,25 @@ func (h *hooks) noteMend(slot uint32, m *replica, k int, p unsafe.Pointer) {
 	}
 }
 
-// callAll calls the hooks for all events.
+// callAll calls the hooks for all events. If one panics, the events after it are left for the next call.
 func (h *hooks) callAll() {
+	called := 0
 	defer func() {
-		h.events, h.listed = h.events[:0], 0
+		h.listed = 0
 		clear(h.noted)
+		h.events = append(h.events[:0], h.events[called:]...)
+		if h.cut = len(h.events) > 0; h.cut {
+			return
+		}
 		for k := range h.Components {
 			if own := h.Components[k].Changed; own != nil {
 				own.clear()
 			}
 		}
 	}()
-	for i := range h.events {
-		ev := h.events[i]
+	for called < len(h.events) {
+		ev := h.events[called]
+		called++
 		m := h.view.Replicas.At(ev.slot)
 		if ev.component == eventSpawn {
 			h.callSpawned(m, ev.entity)

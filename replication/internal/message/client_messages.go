@@ -80,7 +80,7 @@ func NewClientMessages(links ClientLinks, s *schema.Schema, d Directory, mtu int
 
 // Reset forgets all messages and inputs.
 func (t *ClientMessages) Reset() {
-	t.Clear()
+	t.clear()
 	*t = ClientMessages{
 		Messenger: t.Messenger, ClientLinks: t.ClientLinks, Handlers: t.Handlers,
 		Inputs: clientInputs{ring: t.Inputs.ring},
@@ -119,7 +119,7 @@ func (t *ClientMessages) SendTick(key wire.Key) {
 	t.begin(&t.Writer, key)
 	t.sendReliable()
 	t.sendUnreliable()
-	t.Clear()
+	t.clear()
 	t.sendInputs()
 	k := &t.Writer
 	if k.Index == 0 && !k.open {

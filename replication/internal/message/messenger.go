@@ -216,8 +216,8 @@ func (m *Messenger) ForgetEntities() {
 	}
 }
 
-// Clear forgets the pending messages. It gives back the memory of a rare burst.
-func (m *Messenger) Clear() {
+// clear forgets the pending messages. It gives back the memory of a rare burst.
+func (m *Messenger) clear() {
 	const keep = 1 << 14
 	m.Pending, m.rows, m.bits = m.Pending[:0], m.rows[:0], m.bits[:0]
 	if cap(m.rows) > keep {

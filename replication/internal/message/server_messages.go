@@ -27,5 +27,5 @@ func (s *ServerMessages) TakesForViewers(d *PendingMessage) bool {
 // End ends a tick: nothing is pending any more.
 func (s *ServerMessages) End() {
 	s.forViewers, s.viewersBytes = 0, 0
-	s.Messenger.Clear()
+	s.Messenger.clear()
 }

@@ -13,6 +13,7 @@ type batch struct {
 	entries []batchEntry
 	units   int        // of entries
 	in      bitset.Set // slots that were visited
+	from    int32      // the first slot of this pass
 
 	room, used, work int // bits for entries in a packet; bits and work of the entries so far
 

@@ -20,7 +20,7 @@ type groupSender struct {
 	states  *stateSender
 	heads   int   // bits of the head of an entry in a packet of groups, about
 	crowded uint8 // ticks for which a single packet is not tried
-	behind  int   // the slot to begin with; 0 unless the last tick had to stop
+	behind  int   // 1 more than the slot to begin with, if the last tick had to stop; else 0
 	yields  bool  // everything else goes first
 }
 
@@ -54,10 +54,9 @@ func (p *groupSender) send(of bitset.Set) (all bool) {
 	default:
 		p.crowded = crowdedTicks
 	}
-	first, sent := p.behind, p.acked.Log.Next
+	first, sent := max(p.behind-1, 0), p.acked.Log.Next
 	p.behind = 0
 	if !p.sendUnits(of, first, len(of)<<6) || first > 0 && !p.sendUnits(of, 0, first) {
-		p.behind = max(p.behind, 1) // 0 would mean that nothing is left
 		p.yields = p.yields || p.acked.Log.Next != sent
 	}
 	return false
@@ -101,6 +100,7 @@ func (p *groupSender) sendTogether(of bitset.Set) bool {
 func (p *groupSender) sendUnits(of bitset.Set, from, to int) bool {
 	u, s := &p.states.worker.batch, &p.snap.Slots
 	u.begin(s.Len())
+	u.from = int32(from)
 	u.room = 8*(p.opts.MTU-p.packet.out.headSize(wire.HeaderLong)) - wire.MaxFrontBits
 	if p.heads == 0 {
 		p.heads = firstHead
@@ -137,7 +137,6 @@ func (p *groupSender) sendUnit(slot int) bool {
 	u.used, u.work = u.used+size, u.work+work
 	if large { // sendBatch only finds out while it writes
 		if !p.sendSplit(u.entries) {
-			p.behind = slot
 			return false
 		}
 		u.entries, u.used, u.work = u.entries[:0], 0, 0
@@ -166,7 +165,7 @@ func (p *groupSender) sendBatch(entries []batchEntry) bool {
 		case nil:
 			return true
 		case errFull:
-			p.behind = int(entries[0].slot)
+			p.behind = int(entries[0].slot) + 1
 			p.putOff(entries)
 			return false
 		}
@@ -187,25 +186,28 @@ func (p *groupSender) sendBatch(entries []batchEntry) bool {
 	return true
 }
 
-// sendSplit sends entries that belong together but exceed a packet, one by one. It returns false if
-// no more packets may be sent.
+// sendSplit sends entries that belong together but exceed a packet, one by one: those of slots from where this pass
+// began, since the others had their turn before. It returns false if no more packets may be sent.
 func (p *groupSender) sendSplit(entries []batchEntry) bool {
 	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
 	p.putOff(entries)
-	split, blocked := false, false
+	split := false
 	for i := range entries {
-		if e := &entries[i]; e.dirty {
-			if blocked = p.states.sendBlock(int(e.slot)>>6, 1<<(e.slot&63)) != nil; blocked {
-				break
-			}
-			split = split || len(entries) > 1
+		e := &entries[i]
+		if !e.dirty || e.slot < p.states.worker.batch.from {
+			continue
 		}
+		if p.states.sendBlock(int(e.slot)>>6, 1<<(e.slot&63)) != nil {
+			p.behind = int(e.slot) + 1
+			break
+		}
+		split = split || len(entries) > 1
 	}
 	p.packet.finish()
 	if split {
 		p.stats.SplitGroups++
 	}
-	return !blocked
+	return p.behind == 0
 }
 
 // putOff marks entries dirty again.

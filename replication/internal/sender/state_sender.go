@@ -24,12 +24,12 @@ type stateSender struct {
 	worker    *worker
 	packetSet int32 // of the worker, that the peer copies from in the present tick, or NoSet
 	sources   encode.Sources
-	resume    int // the slot to begin with; 0 unless the last tick had to stop
+	resume    int // 1 more than the slot to begin with, if the last tick had to stop; else 0
 }
 
 // send sends the dirty ones of some slots, except for slots in groups.
 func (p *stateSender) send(of bitset.Set) {
-	first := p.resume
+	first := max(p.resume-1, 0)
 	p.resume = 0
 	if p.sendSlots(of, first, len(of)<<6) && first > 0 {
 		p.packet.finish() // slots ascend within a packet
@@ -52,7 +52,7 @@ func (p *stateSender) sendSlots(of bitset.Set, from, to int) bool {
 			continue
 		}
 		if p.sendBlock(b, d) != nil {
-			p.resume = max(b<<6+bits.TrailingZeros64(p.acked.Dirty[b]&d), 1) // 0 would mean that nothing is left
+			p.resume = b<<6 + bits.TrailingZeros64(p.acked.Dirty[b]&d) + 1
 			return false
 		}
 	}
