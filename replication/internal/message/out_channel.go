@@ -37,6 +37,8 @@ type OutChannel struct {
 	bits   fifo[byte] // of the messages
 	deps   fifo[wire.Dependency]
 
+	awaited []wire.Dependency // all that the newest message with known dependencies has to wait for
+
 	Size     int // bytes of messages in the ring and of expected ones
 	Expected int // ids of expected messages
 
@@ -234,9 +236,21 @@ func (l *OutChannel) ack(a *wire.ChannelAck, now delta.Tick) (later bool) {
 	return later
 }
 
-// depend sets the dependencies of a message, at most maxDependencies.
-func (l *OutChannel) depend(m *outMessage, deps []wire.Dependency) {
-	m.known, m.count, m.deps = true, uint8(len(deps)), l.deps.add(deps...)
+// depend sets the dependencies of a message, which has to wait for at most maxDependencies slots, given in their order.
+// It leaves out those that the message before waits for, or waited for, as messages are handled in order.
+func (l *OutChannel) depend(m *outMessage, slots []wire.Dependency) {
+	m.known, m.count, m.deps = true, 0, l.deps.add()
+	before := l.awaited
+	for _, d := range slots {
+		for len(before) > 0 && before[0].Slot < d.Slot {
+			before = before[1:]
+		}
+		if len(before) == 0 || before[0] != d {
+			l.deps.add(d)
+			m.count++
+		}
+	}
+	l.awaited = append(l.awaited[:0], slots...)
 }
 
 // dependsLike gives a message the dependencies of another one.

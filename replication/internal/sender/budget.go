@@ -14,7 +14,8 @@ type budget struct {
 	*peer
 
 	Rate    int64                // bytes per second; 0: no limit
-	Tokens  int64                // what may be sent now; below 0 after packets that took more than there was
+	Tokens  int64                // what state may be sent now; below 0 after packets that took more than there was
+	debt    int64                // what messages took that is not paid yet
 	Control *ratecontrol.Control // nil: the rate is fixed
 
 	typical int               // mean bits of a state and its share of all overhead, in 1/typicalUnit; not of first ones
@@ -41,13 +42,15 @@ const (
 	adaptivePacketRate = 30  // the same of a budget that adapts: many packets reveal more about the path
 	minPacket          = 100 // bytes that a packet is worth sending for
 
+	stateShare = 4 // the least share of the tokens that state has, inverted
+
 	ampleTicks = 16 // in which a budget must have sufficed to count as ample
 )
 
 // Set changes the rate.
 func (b *budget) Set(rate int64) {
 	if b.Rate == 0 {
-		b.Tokens = 0
+		b.Tokens, b.debt = 0, 0
 	}
 	b.Rate = min(rate, MaxRate)
 }
@@ -77,14 +80,18 @@ func (b *budget) savings() int64 {
 	return saved + int64(b.opts.MTU)*int64(b.opts.TickRate)
 }
 
-// earn adds the tokens of a tick.
+// earn adds the tokens of a tick. All tokens beyond those of a packet pay for messages, or most of what the tick adds if
+// that is more. State keeps the others: what messages wait for must be sent even if they alone take more than the budget.
 func (b *budget) earn() {
-	if b.Rate > 0 {
-		if b.Control != nil {
-			b.Rate = b.Control.Tick(b.snap.Tick, b.acked.Interval)
-		}
-		b.Tokens = min(b.Tokens+b.Rate, b.savings())
+	if b.Rate == 0 {
+		return
 	}
+	if b.Control != nil {
+		b.Rate = b.Control.Tick(b.snap.Tick, b.acked.Interval)
+	}
+	b.Tokens += b.Rate
+	paid := min(b.debt, max(b.Rate-b.Rate/stateShare, b.Tokens-b.quantum()))
+	b.Tokens, b.debt = min(b.Tokens-paid, b.savings()), b.debt-paid
 }
 
 // short reports whether the tokens are used up.
@@ -125,17 +132,17 @@ func (b *budget) spend(bytes int) {
 	}
 }
 
-// charge takes the tokens for a packet that is sent even if there are none. Nothing acknowledges
-// it, so it counts as delivered.
+// charge takes note of a packet that is sent even if there are no tokens. Nothing acknowledges it, so it counts as
+// delivered.
 func (b *budget) charge(bytes int) {
 	if b.Rate == 0 {
 		return
 	}
-	b.spend(bytes)
+	b.debt = min(b.debt+int64(bytes)*int64(b.opts.TickRate), b.savings())
 	if b.Control != nil {
+		b.Control.Spend(bytes)
 		b.Control.Deliver(bytes)
 	}
-	b.Tokens = max(b.Tokens, -b.savings())
 }
 
 // acknowledge reports an acknowledged packet to the rate control.
