@@ -42,7 +42,8 @@ type Control struct {
 	loss      int64      // share of lost packets, smoothed
 	spread    int64      // of round trips in a round, smoothed, in 1/16 ticks
 	queue     int64      // in the last round, in ticks
-	least     int64      // shortest queue since there is one, in ticks
+	peak      int64      // longest queue since there is one, in ticks
+	least     int64      // shortest one since then
 	stuck     int        // rounds since that was measured
 }
 
@@ -220,7 +221,7 @@ func (c *Control) decide(now delta.Tick, span int64) {
 			c.congested(now, excess, full)
 			return
 		}
-		c.drain, c.stuck, c.least = 0, 0, 0
+		c.drain, c.stuck, c.least, c.peak = 0, 0, 0, 0
 	}
 	switch {
 	case !full:
@@ -249,11 +250,14 @@ func (c *Control) congested(now delta.Tick, excess int64, full bool) {
 	case full:
 		c.cut(now, min(rateUnit/16+excess*rateUnit/(2*c.tickRate), rateUnit/4))
 	}
-	if c.stuck++; c.least == 0 || r.queue < c.least {
+	switch c.stuck++; {
+	case 8*r.queue > 9*c.peak: // it grew: how short it was before shows nothing of how it drains
+		c.peak, c.least, c.stuck = r.queue, r.queue, 0
+	case r.queue < c.least:
 		c.least, c.stuck = r.queue, 0
 	}
 	if c.stuck == stuckRounds { // the path has become longer, or others keep the queue full
-		c.base, c.drain, c.stuck, c.least = [17]shortest{}, 0, 0, 0
+		c.base, c.drain, c.stuck, c.least, c.peak = [17]shortest{}, 0, 0, 0, 0
 	}
 }
 

@@ -191,3 +191,23 @@ func TestRateControlAllocatesNothing(t *testing.T) {
 	x.run(2000)
 	require.Zero(t, testing.AllocsPerRun(500, func() { x.run(1) }))
 }
+
+// TestQueueDrainsAfterADrop: a link that gets much slower at once has a queue of seconds. That it takes seconds to drain
+// does not make it a longer way.
+func TestQueueDrainsAfterADrop(t *testing.T) {
+	for _, trip := range []delta.Tick{2, 6, 12} {
+		for _, line := range []float64{270, 133, 67} {
+			x := newControlledPath(1000, 1_000_000)
+			x.trip, x.line = trip, 533
+			x.run(20 * controlledRate)
+			x.line = line
+			x.run(30 * controlledRate)
+			mean := 0.0
+			for range 30 * controlledRate {
+				x.run(1)
+				mean += x.queue / x.line / (30 * controlledRate)
+			}
+			require.Less(t, mean, 0.4*controlledRate, "ticks in the queue: round trip %d, %v bytes per tick", trip, line)
+		}
+	}
+}
