@@ -438,3 +438,50 @@ func urgencyOf(u *sender.Urgency, slot int) (n int) {
 	}
 	return n
 }
+
+// TestAMassOfSpawnsDoesNotStopTheMovers: all spawns have waited for longer than a mover that has just had its turn.
+func TestAMassOfSpawnsDoesNotStopTheMovers(t *testing.T) {
+	t.Parallel()
+	oneGoroutine(t)
+	const movers, spawns = 100, 10_000
+	c := newLoadWorld(t, movers, loadSchema())
+	e := connect(c.server, 1, netsim.Config{Latency: 2}, WithSeed(9))
+	var ids []NetID
+	step := func() {
+		for i, entity := range c.entities {
+			c.move((*tPosition)(c.world.Get(entity, c.position)), i)
+		}
+		c.replicate()
+		e.step(t)
+	}
+	for range 60 {
+		step()
+	}
+	for _, entity := range c.entities {
+		id, ok := c.server.NetID(entity)
+		require.True(t, ok)
+		ids = append(ids, id)
+	}
+	e.peer.SetBudget(8000)
+	for range 60 {
+		step()
+	}
+	marker := ReplicatedID(&c.world)
+	for range spawns {
+		c.world.NewEntity(c.position, marker)
+	}
+	longest := uint32(0)
+	for range 300 {
+		step()
+		for _, id := range ids {
+			mirrored, ok := e.client.Entity(id)
+			require.True(t, ok)
+			at, _ := e.client.StateTick(mirrored)
+			longest = max(longest, c.server.Tick()-at)
+		}
+	}
+	t.Logf("the longest wait was %d ticks", longest)
+	require.Less(t, longest, uint32(150))
+	require.Greater(t, e.client.Stats().Spawns, uint64(movers+1000))
+	require.Less(t, e.client.Stats().Spawns, uint64(movers+spawns), "it still goes on")
+}

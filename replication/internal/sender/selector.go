@@ -21,6 +21,8 @@ const (
 	// structureShare is the share of the budget that is reserved for despawns, and once more for
 	// spawns.
 	structureShare = 8
+	// updateShare is the share that is reserved for updates while there are spawns.
+	updateShare = 4
 	// margin is the share of the room that is left free for entries longer than estimated.
 	margin = 32
 )
@@ -87,7 +89,7 @@ func (p *selector) askWeights(c *chooser) []snapshot.SlicedWeights {
 }
 
 // choose sets c.chosen to the dirty slots that are sent, as many as so many bits have room for.
-// Despawns and spawns have shares of their own, and compete for the rest as well.
+// Despawns, spawns and updates have shares of their own, and compete for the rest as well.
 func (p *selector) choose(c *chooser, room int, cost prices) {
 	u := &p.Urgency
 	c.begin(p.snap.Slots.Len())
@@ -97,6 +99,9 @@ func (p *selector) choose(c *chooser, room int, cost prices) {
 	}
 	if p.anyNew && p.addCandidates(c, spawns) {
 		used += c.choose(u, room/structureShare, cost)
+		if p.addCandidates(c, updates) { // all spawns of a mass wait for longer than what has just had its turn
+			used += c.choose(u, room/updateShare, cost)
+		}
 	}
 	if p.addCandidates(c, everything) {
 		c.choose(u, room-room/margin-used, cost)
@@ -109,6 +114,7 @@ type share uint8
 const (
 	despawns   share = iota
 	spawns           // of entities of which the peer holds nothing
+	updates          // of the others
 	everything       // dirty
 )
 
@@ -123,6 +129,8 @@ func (p *selector) addCandidates(c *chooser, of share) bool {
 			c.add(b, d&^live, 0)
 		case spawns:
 			c.add(b, live&p.acked.Acks.None[b], ^uint64(0))
+		case updates:
+			c.add(b, live&^p.acked.Acks.None[b], p.acked.Acks.Large[b])
 		default:
 			c.add(b, d, p.acked.Costly(b, live))
 		}
