@@ -291,3 +291,29 @@ func TestReconnectInAHookOfClose(t *testing.T) {
 	require.ErrorAs(t, x.client.Apply(), &ended)
 	require.Panics(t, x.client.Reconnect)
 }
+
+// TestAClientMayLeaveWhileItReconnects: the server learns of it, whether it has heard of the new session or not.
+func TestAClientMayLeaveWhileItReconnects(t *testing.T) {
+	for name, leave := range map[string]func(x *fixture){
+		"at once": func(x *fixture) { x.client.Disconnect(Reason{Text: "dinner"}) },
+		"after a hello that got lost": func(x *fixture) {
+			x.apply()
+			x.client.Disconnect(Reason{Text: "dinner"})
+		},
+		"after a welcome": func(x *fixture) {
+			x.answer(x.apply()...)
+			x.deliver(x.takeDown()...)
+			require.True(t, x.client.Connected())
+			x.apply() // the first ack is lost
+			x.client.Disconnect(Reason{Text: "dinner"})
+		},
+	} {
+		x := connectedWire(t, testSchema())
+		x.rounds(10)
+		x.client.Reconnect()
+		leave(x)
+		require.Len(t, x.up, 3, name)
+		x.answer(x.up[2])
+		require.ErrorContains(t, x.peer.Err(), "dinner", name)
+	}
+}

@@ -428,7 +428,7 @@ func (s *ClientSession) Disconnect(code uint8, text string) {
 		return
 	}
 	text = wire.Cut(text, wire.MaxReasonText)
-	if s.Open() {
+	if s.Met { // the server may still have the last session, also if the client has left it to reconnect
 		const size = wire.ChecksumSize + wire.DisconnectHead + wire.MaxReasonText
 		packet := wire.DisconnectPacket(code, text, s.ID, s.Up, size)
 		for range DisconnectCopies {

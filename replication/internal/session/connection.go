@@ -289,10 +289,6 @@ func (c *Connection) receiveDisconnect(packet []byte) (use packetUse, ok bool) {
 	}
 	for s := range c.Known() {
 		if code, text, ok := wire.ParseDisconnect(packet, s.ID, s.Up); ok {
-			if s != &c.Session && c.State == Connected {
-				*s = session{} // it was only offered
-				return useNothing, true
-			}
 			c.Why = Farewell{code, text, true}
 			return UseEnd, true
 		}
