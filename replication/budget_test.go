@@ -291,8 +291,8 @@ func TestMessagesBetweenTurnsLeaveABudgetAmple(t *testing.T) {
 	require.Greater(t, s.Stats().SharedPackets, before+50)
 }
 
-// TestAnEndedEntityDoesNotStayForItsHeir: before a small budget allows the despawn of an entity, its slot goes to one of
-// weight 0. The client does not show the former one for ever.
+// TestAnEndedEntityDoesNotStayForItsHeir: before a small budget allows the despawn of an entity, its slot goes to one
+// of weight 0. The client does not show the former one for ever.
 func TestAnEndedEntityDoesNotStayForItsHeir(t *testing.T) {
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(1), WithMTU(300))

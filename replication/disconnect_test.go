@@ -292,7 +292,7 @@ func TestReconnectInAHookOfClose(t *testing.T) {
 	require.Panics(t, x.client.Reconnect)
 }
 
-// TestAClientMayLeaveWhileItReconnects: the server learns of it, whether it has heard of the new session or not.
+// TestAClientMayLeaveWhileItReconnects: the server learns of it, whether it knows of the new session or not.
 func TestAClientMayLeaveWhileItReconnects(t *testing.T) {
 	for name, leave := range map[string]func(x *fixture){
 		"at once": func(x *fixture) { x.client.Disconnect(Reason{Text: "dinner"}) },

@@ -53,8 +53,9 @@ func SendToAll[T any](s *Server, msg T) error {
 // SendToViewers is [SendToAll] to those clients only that may see an entity, see [Peer.SetInterest]. Who sees it is
 // decided in the next [Server.Replicate]: a client that loses sight of it in that step gets nothing. If the entity is
 // removed between the call and that Replicate, the clients that saw it get the message. If it is dead at the call,
-// nothing is sent, which is no error. A client whose buffer is full does not get the message, which PeerStats.MessagesDropped
-// counts; [ErrBufferFull] is the error of more than 16,384 such messages, or 1 MiB, in a tick.
+// nothing is sent, which is no error. A client whose buffer is full does not get the message, which
+// PeerStats.MessagesDropped counts; [ErrBufferFull] is the error of more than 16,384 such messages, or 1 MiB, in a
+// tick.
 func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
 	defer s.guard().Leave(s.guard().Enter(exclusive.SendToViewers))
 	s.noticeReset()

@@ -27,8 +27,8 @@ func Interpolate[T any](p *Playout, opts ...ComponentOption) {
 }
 
 // InterpolateInto is [Interpolate] for a world whose systems need the newest state: T stays as
-// [replication.Client.Apply] wrote it, and the component To gets the interpolated values, but no references to entities:
-// read those from T. To is another type with the same fields:
+// [replication.Client.Apply] wrote it, and the component To gets the interpolated values, but no references to
+// entities: read those from T. To is another type with the same fields:
 //
 //	type Drawn Position
 //	playout.InterpolateInto[Position, Drawn](p)
@@ -65,8 +65,8 @@ func InterpolateInto[T, To any](p *Playout, opts ...ComponentOption) {
 
 // Custom makes [Playout.Advance] call fn for every replica that has the component T. a and b are its values in the
 // states before and after [Playout.Time], and f is the fraction of the time between them that has passed: 0 to 1, or
-// more than 1 with [Extrapolate]. If there is nothing to interpolate, a and b are the same pointer and f is 0. References
-// to entities are zero in both: read those from the entity's component.
+// more than 1 with [Extrapolate]. If there is nothing to interpolate, a and b are the same pointer and f is 0.
+// References to entities are zero in both: read those from the entity's component.
 //
 // fn may write to components, but must not add or remove components or entities. It must neither keep a and b nor
 // change what they point to.

@@ -192,8 +192,8 @@ func TestRateControlAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(500, func() { x.run(1) }))
 }
 
-// TestQueueDrainsAfterADrop: a link that gets much slower at once has a queue of seconds. That it takes seconds to drain
-// does not make it a longer way.
+// TestQueueDrainsAfterADrop: a link that gets much slower at once has a queue of seconds. That it takes seconds to
+// drain does not make it a longer way.
 func TestQueueDrainsAfterADrop(t *testing.T) {
 	for _, trip := range []delta.Tick{2, 6, 12} {
 		for _, line := range []float64{270, 133, 67} {

@@ -29,8 +29,8 @@ type entryReader interface {
 	// reader has not failed.
 	row(k int, dst, base, base2, base3, base4 []uint32) (changed, ok bool)
 	// alike reads the rows at some places of an update in one go, for baselines as most are, see baselines.alike. The
-	// places are in the words of states; rows has the rows of the first baseline. It returns the work that they took and
-	// whether they are valid, if the reader has not failed.
+	// places are in the words of states; rows has the rows of the first baseline. It returns the work that they took
+	// and whether they are valid, if the reader has not failed.
 	alike(places []Place, rows []uint32, b *baselines) (work int, ok bool)
 	// number reads a number that describes a part, bytes the contents.
 	number() uint64

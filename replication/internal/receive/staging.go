@@ -157,7 +157,8 @@ func (s *staging) share(e *stagedEntry, at *Place, i uint32) {
 	s.words[e.first+sharedAt-at.offset] = i
 }
 
-// stageRow keeps a shared row until the packet is read, which may drop the baseline that has it before the entry is kept.
+// stageRow keeps a shared row until the packet is read, which may drop the baseline that has it before the entry is
+// kept.
 func (s *staging) stageRow(i uint32) {
 	s.pool.Rows[i].Staged = true
 	s.rows = append(s.rows, i)

@@ -80,8 +80,9 @@ func (b *budget) savings() int64 {
 	return saved + int64(b.opts.MTU)*int64(b.opts.TickRate)
 }
 
-// earn adds the tokens of a tick. All tokens beyond those of a packet pay for messages, or most of what the tick adds if
-// that is more. State keeps the others: what messages wait for must be sent even if they alone take more than the budget.
+// earn adds the tokens of a tick. All tokens beyond those of a packet pay for messages, or most of what the tick adds
+// if that is more. State keeps the others: what messages wait for must be sent even if they alone take more than the
+// budget.
 func (b *budget) earn() {
 	if b.Rate == 0 {
 		return

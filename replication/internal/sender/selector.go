@@ -1,6 +1,8 @@
 package sender
 
 import (
+	"math/bits"
+
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
@@ -13,15 +15,16 @@ type selector struct {
 	Weigh   func([]ecs.Entity, []float32) // the peer's own weights; nil: those of the components
 	Urgency Urgency                       // of dirty slots
 
-	// press finds them for choose: there may be dirty slots to be despawned, and such of new entities.
-	anyGone, anyNew bool
+	// press finds them for choose: there may be dirty slots to be despawned, and so many of new entities.
+	anyGone bool
+	fresh   int
 }
 
 const (
 	// structureShare is the share of the budget that is reserved for despawns, and once more for
 	// spawns.
 	structureShare = 8
-	// updateShare is the share that is reserved for updates while there are spawns.
+	// updateShare is the share that is reserved for updates while there is a mass of spawns: more than take a second.
 	updateShare = 4
 	// margin is the share of the room that is left free for entries longer than estimated.
 	margin = 32
@@ -42,10 +45,10 @@ func (p *selector) press(c *chooser) {
 	if p.Weigh != nil {
 		weights = p.askWeights(c)
 	}
-	p.anyGone, p.anyNew = false, false
+	p.anyGone, p.fresh = false, 0
 	for b := range u.Waiting {
 		live, gone := p.acked.Split(b, p.acked.Dirty[b])
-		p.anyGone, p.anyNew = p.anyGone || gone != 0, p.anyNew || live&p.acked.Acks.None[b] != 0
+		p.anyGone, p.fresh = p.anyGone || gone != 0, p.fresh+bits.OnesCount64(live&p.acked.Acks.None[b])
 		p.acked.Dirty[b] = live | gone
 		w := &weights[b]
 		if gone != 0 { // what has these slots now may be hidden
@@ -88,20 +91,22 @@ func (p *selector) askWeights(c *chooser) []snapshot.SlicedWeights {
 	return c.weights
 }
 
-// choose sets c.chosen to the dirty slots that are sent, as many as so many bits have room for.
-// Despawns, spawns and updates have shares of their own, and compete for the rest as well.
-func (p *selector) choose(c *chooser, room int, cost prices) {
+// choose sets c.chosen to the dirty slots that are sent, as many as so many bits have room for. rate is that of the
+// budget. Despawns, spawns and updates have shares of their own, and compete for the rest as well.
+func (p *selector) choose(c *chooser, room int, cost prices, rate int64) {
 	u := &p.Urgency
 	c.begin(p.snap.Slots.Len())
 	used := 0
 	if p.anyGone && p.addCandidates(c, despawns) {
 		used += c.choose(u, room/structureShare, prices{cheap: despawnBits})
 	}
-	if p.anyNew && p.addCandidates(c, spawns) {
+	if p.fresh > 0 && p.addCandidates(c, spawns) {
 		used += c.choose(u, room/structureShare, cost)
-		if p.addCandidates(c, updates) { // all spawns of a mass wait for longer than what has just had its turn
-			used += c.choose(u, room/updateShare, cost)
-		}
+	}
+	// All spawns of a mass wait for longer than what has just had its turn. A few had better all come first: then
+	// updates go on together, which takes fewer bits.
+	if int64(p.fresh)*int64(cost.dear) > 8*rate && p.addCandidates(c, updates) {
+		used += c.choose(u, room/updateShare, cost)
 	}
 	if p.addCandidates(c, everything) {
 		c.choose(u, room-room/margin-used, cost)
