@@ -3,6 +3,7 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -40,4 +41,33 @@ func TestRowsAreWrittenThoughAConversionPanics(t *testing.T) {
 		x.rounds(2)
 		require.Nil(t, x.client.Verify())
 	}
+}
+
+// TestWhatAPanicLeftHalfWrittenDoesNotLinger: its values are not those of any state.
+func TestWhatAPanicLeftHalfWrittenDoesNotLinger(t *testing.T) {
+	upset := true
+	s := NewSchema()
+	Register[cvPlan](s, As(cvToGoal, func(g *cvGoal, p *cvPlan) {
+		if upset {
+			panic("the user's")
+		}
+		cvFromGoal(g, p)
+	}))
+	Register[tPosition](s)
+	x := connectedWire(t, s)
+	x.client.apply.Lingering.MayEnd = func(delta.Tick) bool { return false } // as play-out does
+	position, plan := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[cvPlan](x.world)
+	upset = false
+	sound := x.spawn(position, plan)
+	x.rounds(3)
+	upset = true
+	half := x.spawn(position, plan)
+	x.deliver(x.replicate()...)
+	require.PanicsWithValue(t, "the user's", func() { _ = x.client.Apply() })
+	upset = false
+	x.world.RemoveEntity(half)
+	x.world.RemoveEntity(sound)
+	x.rounds(3)
+	require.Equal(t, 1, x.client.mirrorsShown(), "the other one lingers")
+	require.Nil(t, x.client.Verify())
 }

@@ -33,7 +33,7 @@ func (l *Lingering) update(rc *receive.Receiver, view *worldView) {
 	rest := rc.Dirty[:0]
 	for _, slot := range rc.Dirty {
 		m := view.Replicas.At(slot)
-		if m == nil || !m.Shown || !m.Empty || view.Resources.In(int(slot)) || l.MayEnd(m.Newest) {
+		if m == nil || !m.Shown || !m.Empty || m.partly || view.Resources.In(int(slot)) || l.MayEnd(m.Newest) {
 			rest = append(rest, slot)
 			continue
 		}
