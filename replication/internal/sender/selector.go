@@ -25,7 +25,7 @@ const (
 	// spawns.
 	structureShare = 8
 	// updateShare is the share that is reserved for updates while there is a mass of spawns: more than take a second.
-	updateShare = 4
+	updateShare = 8
 	// margin is the share of the room that is left free for entries longer than estimated.
 	margin = 32
 )
