@@ -15,9 +15,6 @@ const (
 	// stuckTimeouts is the number of timeouts after which the dependencies of a message are sent again
 	// though they are as before.
 	stuckTimeouts = 4
-	// maxRefreshed is the number of messages whose dependencies are sent again, from the first one on: those
-	// after them wait for these anyway.
-	maxRefreshed = 8
 	// maxRefreshBackoff bounds the exponent by which that becomes rarer for a message.
 	maxRefreshBackoff = 6
 	// maxBackoff bounds the exponent of the backoff: without acks, retransmissions wait for up to

@@ -125,3 +125,43 @@ func TestVeryLateAcksChangeNothing(t *testing.T) {
 		require.False(t, l.at(first).arrived)
 	}
 }
+
+// TestDependenciesAreSentAgainEverMoreRarely: what a message waits for may itself wait for bytes that the message takes.
+func TestDependenciesAreSentAgainEverMoreRarely(t *testing.T) {
+	var l OutChannel
+	push(&l, 1, 1)
+	l.begin(1, &clock.RoundTrip{})
+	m := l.head()
+	l.depend(m, []wire.Dependency{{Slot: 1, Tick: 1}, {Slot: 2, Tick: 1}})
+	l.noteSent(l.First, 2)
+	m.arrived = true
+	var again []delta.Tick
+	for now := delta.Tick(2); len(again) < 10; now++ {
+		l.begin(now, &clock.RoundTrip{})
+		open := 1 // one of them is acknowledged
+		if l.stuck(m, open) {
+			again = append(again, now-m.sent)
+			l.noteSent(l.First, open)
+		}
+	}
+	timeout := (&clock.RoundTrip{}).Timeout()
+	for i, after := range again[1:] { // the first one only shows that there is one less
+		require.Equal(t, stuckTimeouts*timeout<<min(i+1, maxRefreshBackoff)+1, after)
+	}
+	require.Equal(t, timeout+1, again[0])
+}
+
+// TestDependenciesOfTheMessageBeforeAreLeftOut, as messages are handled in order.
+func TestDependenciesOfTheMessageBeforeAreLeftOut(t *testing.T) {
+	var l OutChannel
+	push(&l, 4, 1)
+	has := func(id uint32, all, own []wire.Dependency) {
+		m := l.at(id)
+		l.depend(m, all)
+		require.Equal(t, own, append([]wire.Dependency{}, l.deps.at(m.deps, int(m.count))...))
+	}
+	has(0, []wire.Dependency{{Slot: 3, Tick: 1}, {Slot: 7, Tick: 1}}, []wire.Dependency{{Slot: 3, Tick: 1}, {Slot: 7, Tick: 1}})
+	has(1, []wire.Dependency{{Slot: 3, Tick: 1}, {Slot: 5, Tick: 2}, {Slot: 7, Tick: 1}}, []wire.Dependency{{Slot: 5, Tick: 2}})
+	has(2, []wire.Dependency{{Slot: 2, Tick: 3}, {Slot: 5, Tick: 3}, {Slot: 7, Tick: 1}}, []wire.Dependency{{Slot: 2, Tick: 3}, {Slot: 5, Tick: 3}})
+	has(3, []wire.Dependency{{Slot: 2, Tick: 3}}, []wire.Dependency{})
+}

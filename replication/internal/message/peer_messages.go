@@ -259,20 +259,16 @@ func (t *PeerMessages) sendReliable(channel int) {
 	begun := k.Index
 	l.begin(t.Snap.Tick, &t.Acked.Trip)
 	defer l.end()
-	refreshable := 0 // messages that may be sent again though they have arrived
+	var stuck *outMessage // those after it wait for it anyway
 	if channel == wire.ChannelState && l.stuck(l.head(), len(t.unmet(l, l.head()))) {
-		refreshable = maxRefreshed
+		stuck = l.head()
 	}
 	for id := l.First; id != l.Next; id++ {
 		m := l.at(id)
-		refresh := refreshable > 0
-		if m.fragment != wire.MoreFragments {
-			refreshable--
-		}
 		if m.fragment != wire.Unfragmented && k.Index-begun >= MaxFragmentPackets {
 			return
 		}
-		if !l.mustSend(m) && (!refresh || !m.arrived || !l.stuck(m, len(t.unmet(l, m)))) {
+		if !l.mustSend(m) && m != stuck {
 			before = m
 			continue
 		}
