@@ -71,3 +71,25 @@ func TestWhatAPanicLeftHalfWrittenDoesNotLinger(t *testing.T) {
 	require.Equal(t, 1, x.client.mirrorsShown(), "the other one lingers")
 	require.Nil(t, x.client.Verify())
 }
+
+// TestCloseForgetsWhatAPanicLeft: events whose hooks were not called for a panic before them.
+func TestCloseForgetsWhatAPanicLeft(t *testing.T) {
+	upset := true
+	s := NewSchema()
+	Register[tPosition](s)
+	Register[cvPlan](s, As(cvToGoal, func(g *cvGoal, p *cvPlan) {
+		if upset {
+			panic("the user's")
+		}
+		cvFromGoal(g, p)
+	}))
+	x := connectedWire(t, s)
+	x.client.OnSpawn(func(ecs.Entity) {})
+	x.spawn(ecs.ComponentID[tPosition](x.world))
+	x.spawn(ecs.ComponentID[cvPlan](x.world))
+	x.deliver(x.replicate()...)
+	require.PanicsWithValue(t, "the user's", func() { _ = x.client.Apply() })
+	upset = false
+	x.client.Close()
+	require.NotPanics(t, func() { _ = x.client.Apply() })
+}

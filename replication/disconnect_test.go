@@ -292,6 +292,27 @@ func TestReconnectInAHookOfClose(t *testing.T) {
 	require.Panics(t, x.client.Reconnect)
 }
 
+// TestALateDisconnectOfAnOlderOffer does not end the session of a client that was started again.
+func TestALateDisconnectOfAnOlderOffer(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	x.rounds(10)
+	x.client.Reconnect()
+	x.answer(x.apply()...)
+	x.deliver(x.takeDown()...)
+	require.True(t, x.client.Connected(), "in a session that is only offered")
+	x.client.Disconnect(Reason{})
+	late := x.up
+	x.restart(testSchema(), 99) // the same link
+	x.up = nil
+	x.answer(x.apply()...)
+	x.deliver(x.takeDown()...)
+	require.True(t, x.client.Connected())
+	x.answer(late...)
+	require.NoError(t, x.peer.Err())
+	x.rounds(5)
+	require.True(t, x.peer.Connected())
+}
+
 // TestAClientMayLeaveWhileItReconnects: the server learns of it, whether it knows of the new session or not.
 func TestAClientMayLeaveWhileItReconnects(t *testing.T) {
 	for name, leave := range map[string]func(x *fixture){

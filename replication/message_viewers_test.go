@@ -129,6 +129,22 @@ func TestPendingMessagesToViewersAreBounded(t *testing.T) {
 	require.Equal(t, 1<<20/1200, count(func() error { return SendToViewers(x.server, e, large) }))
 }
 
+// TestMessagesToNobodyTakeNoRoom: neither those without clients nor those about the dead.
+func TestMessagesToNobodyTakeNoRoom(t *testing.T) {
+	x := connectedWire(t, messageSchema())
+	e := x.spawn(ecs.ComponentID[tPosition](x.world))
+	x.rounds(5)
+	x.world.RemoveEntity(e)
+	for range 1<<14 + 1 {
+		require.NoError(t, SendToViewers(x.server, e, mSpark{}))
+	}
+	e = x.spawn(ecs.ComponentID[tPosition](x.world))
+	x.peer.Disconnect(Reason{})
+	for range 1<<14 + 1 {
+		require.NoError(t, SendToViewers(x.server, e, mSpark{}))
+	}
+}
+
 // TestMessagesNameNoLeftovers: of an entity that despawned before anything of it came in the session, the client may
 // still show what it had in the session before.
 func TestMessagesNameNoLeftovers(t *testing.T) {

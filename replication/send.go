@@ -3,6 +3,7 @@ package replication
 import (
 	"reflect"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
@@ -62,6 +63,10 @@ func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
 	d, err := message.Write(&s.messages.Messenger, msg)
 	if err != nil {
 		return err
+	}
+	if !archeutil.Alive(s.snap.World, e) {
+		s.messages.Messenger.Discard()
+		return nil
 	}
 	s.toViewers(&s.messages.Messenger.Pending[d], e)
 	return s.enqueue(d)

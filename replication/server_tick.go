@@ -169,24 +169,25 @@ func (s *Server) enqueue(pending int) (err error) {
 		s.messages.Messenger.Discard()
 		return ErrNotConnected
 	}
-	if d := &s.messages.Messenger.Pending[pending]; d.Viewers && !s.messages.TakesForViewers(d) {
-		s.messages.Messenger.Discard()
-		return ErrBufferFull
-	}
+	d := &s.messages.Messenger.Pending[pending]
+	full := d.Viewers && !s.messages.HasRoomFor(d)
 	taken := false
 	for _, p := range s.peers {
 		if p.conn.State != session.Connected {
 			continue
 		}
-		if p.messages.Enqueue(pending) == nil {
+		if !full && p.messages.Enqueue(pending) == nil {
 			taken = true
 		} else {
 			p.stats.MessagesDropped++
 			err = message.ErrBufferFull
 		}
 	}
-	if !taken {
+	switch {
+	case !taken:
 		s.messages.Messenger.Discard()
+	case d.Viewers:
+		s.messages.Take(d)
 	}
 	return err
 }

@@ -15,8 +15,8 @@ type ServerStats struct {
 	Clamped       uint64 // values out of their field's range, and texts too long for it, at every capture
 	CopiedMarkers uint64 // entities found with the marker of another one
 
-	// Entries counts entities that were put into packets, and Encoded how many had to be encoded for that, some of which
-	// turned out not to fit: what one peer needs, most others need as well.
+	// Entries counts entities that were put into packets, and Encoded how many had to be encoded for that, a few of
+	// which did not fit after all: what one peer needs, most others need as well.
 	Entries, Encoded uint64
 
 	// SharedPackets counts packets that were copies, with headers of their own, of

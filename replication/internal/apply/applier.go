@@ -61,7 +61,6 @@ func (a *Applier) Init(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *rece
 // existed when the session began, ticks how many passed since the last call.
 func (a *Applier) Show(complete bool, ticks uint32) {
 	a.NoticeReset()
-	a.finishHooks()
 	a.Lingering.update(a.recv, &a.View)
 	a.Expected.Expire(ticks)
 	some, foreign := a.outlived(complete)
@@ -94,7 +93,7 @@ func (a *Applier) showDirty() {
 // RemoveAll removes everything that the world shows.
 func (a *Applier) RemoveAll() {
 	a.NoticeReset()
-	a.finishHooks()
+	a.Hooks.drop() // there are some if a function of the user's panicked in the last Apply
 	if a.Hooks.Parting {
 		a.runHooks(func() { a.Hooks.announceEnd() })
 	}
@@ -133,13 +132,6 @@ func (a *Applier) announce(some, foreign bool) {
 func (a *Applier) notify() {
 	if len(a.Hooks.events) > 0 {
 		a.runHooks(func() { a.Hooks.callAll() })
-	}
-}
-
-// finishHooks calls the hooks that were not called because one before them panicked, before anything else changes.
-func (a *Applier) finishHooks() {
-	if a.Hooks.cut {
-		a.notify()
 	}
 }
 

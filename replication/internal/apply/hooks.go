@@ -32,7 +32,6 @@ type hooks struct {
 	events []hookEvent          // of this Apply, in order
 	noted  map[hookKey]struct{} // components of the first events, for noteMend
 	listed int                  // how many events are in noted
-	cut    bool                 // the events are those after one whose hook panicked
 }
 
 // ComponentHooks are the hooks of a component.
@@ -219,30 +218,38 @@ func (h *hooks) noteMend(slot uint32, m *replica, k int, p unsafe.Pointer) {
 	}
 }
 
-// callAll calls the hooks for all events. If one panics, the events after it are left for the next call.
+// callAll calls the hooks for all events.
 func (h *hooks) callAll() {
-	called := 0
+	defer h.drop()
+	h.callFrom(0)
+}
+
+// callFrom calls the hooks for the events from the given one on, also for those after one whose hook panics.
+func (h *hooks) callFrom(event int) {
 	defer func() {
-		h.listed = 0
-		clear(h.noted)
-		h.events = append(h.events[:0], h.events[called:]...)
-		if h.cut = len(h.events) > 0; h.cut {
-			return
-		}
-		for k := range h.Components {
-			if own := h.Components[k].Changed; own != nil {
-				own.clear()
-			}
+		if event < len(h.events) {
+			h.callFrom(event)
 		}
 	}()
-	for called < len(h.events) {
-		ev := h.events[called]
-		called++
+	for event < len(h.events) {
+		ev := h.events[event]
+		event++
 		m := h.view.Replicas.At(ev.slot)
 		if ev.component == eventSpawn {
 			h.callSpawned(m, ev.entity)
 		} else {
 			h.callComponent(m, &ev)
+		}
+	}
+}
+
+// drop forgets the events.
+func (h *hooks) drop() {
+	h.events, h.listed = h.events[:0], 0
+	clear(h.noted)
+	for k := range h.Components {
+		if own := h.Components[k].Changed; own != nil {
+			own.clear()
 		}
 	}
 }

@@ -163,7 +163,10 @@ func (l *OutChannel) retrySoon() { l.backoff = min(l.backoff, 1) }
 // state that never arrives. open is the number of its dependencies that are not acknowledged: if some
 // have been, the receiver must learn that.
 func (l *OutChannel) stuck(m *outMessage, open int) bool {
-	since, wait := l.now-m.sent, l.timeout<<min(m.refreshed, maxRefreshBackoff)
+	since, wait := l.now-m.sent, l.timeout
+	if open > 0 { // the states that it waits for need the bytes as well
+		wait <<= min(m.refreshed, maxRefreshBackoff)
+	}
 	// The last packet with its dependencies may be lost, so they are sent again, but seldom.
 	return m.arrived && (open < int(m.wrote) && since > wait || open < int(m.count) && since > stuckTimeouts*wait)
 }

@@ -15,13 +15,14 @@ const (
 	maxViewersBytes = 1 << 20
 )
 
-// TakesForViewers reports whether another message for viewers may be pending, and counts it.
-func (s *ServerMessages) TakesForViewers(d *PendingMessage) bool {
-	if s.forViewers == maxForViewers || s.viewersBytes+d.size > maxViewersBytes {
-		return false
-	}
+// HasRoomFor reports whether another message for viewers may be pending.
+func (s *ServerMessages) HasRoomFor(d *PendingMessage) bool {
+	return s.forViewers < maxForViewers && s.viewersBytes+d.size <= maxViewersBytes
+}
+
+// Take counts a pending message for viewers.
+func (s *ServerMessages) Take(d *PendingMessage) {
 	s.forViewers, s.viewersBytes = s.forViewers+1, s.viewersBytes+d.size
-	return true
 }
 
 // End ends a tick: nothing is pending any more.

@@ -91,6 +91,7 @@ func (b *budget) earn() {
 		b.Rate = b.Control.Tick(b.snap.Tick, b.acked.Interval)
 	}
 	b.Tokens += b.Rate
+	b.debt = min(b.debt, b.savings())
 	paid := min(b.debt, max(b.Rate-b.Rate/stateShare, b.Tokens-b.quantum()))
 	b.Tokens, b.debt = min(b.Tokens-paid, b.savings()), b.debt-paid
 }
@@ -139,7 +140,7 @@ func (b *budget) charge(bytes int) {
 	if b.Rate == 0 {
 		return
 	}
-	b.debt = min(b.debt+int64(bytes)*int64(b.opts.TickRate), b.savings())
+	b.debt += int64(bytes) * int64(b.opts.TickRate)
 	if b.Control != nil {
 		b.Control.Spend(bytes)
 		b.Control.Deliver(bytes)

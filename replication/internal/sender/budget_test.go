@@ -92,3 +92,26 @@ func TestFullStatesForWantOfABaselineAreTypical(t *testing.T) {
 	}
 	require.InDelta(t, 110, b.typical/typicalUnit, 1)
 }
+
+// TestStateKeepsAQuarter, whatever messages take; what they took is paid later, but not for long.
+func TestStateKeepsAQuarter(t *testing.T) {
+	const mtu, tickRate, rate = 1200, 60, 9000
+	b := budgetOf(mtu, tickRate, 0)
+	b.Set(rate)
+	sent := 0
+	for range 10 * tickRate {
+		b.earn()
+		if quantum := b.quantum(); b.Tokens >= quantum {
+			b.spend(int(quantum / tickRate))
+			sent += int(quantum / tickRate)
+		}
+		b.charge(10 * mtu)
+	}
+	require.InEpsilon(t, 10*rate/stateShare, sent, 0.05)
+	b.Set(rate / 10)
+	for range 10 * tickRate {
+		b.earn()
+		b.spend(int(max(b.Tokens, 0) / tickRate))
+	}
+	require.Zero(t, b.debt, "it is bounded by the present rate")
+}

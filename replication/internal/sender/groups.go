@@ -39,7 +39,8 @@ func (p *groupSender) begin() { p.behind, p.yields, p.crowded = 0, false, 0 }
 // send sends the dirty ones of some slots that are in groups, with everything that belongs to them.
 // It returns true if a single packet held these and all other dirty slots.
 func (p *groupSender) send(of bitset.Set) (all bool) {
-	dirty := uint64(0)
+	first, sent, dirty := max(p.behind-1, 0), p.acked.Log.Next, uint64(0)
+	p.behind = 0
 	for _, b := range p.interest.Groups.Blocks {
 		dirty |= of[b] & p.acked.Dirty[b] & p.acked.Grouped(int(b))
 	}
@@ -54,8 +55,6 @@ func (p *groupSender) send(of bitset.Set) (all bool) {
 	default:
 		p.crowded = crowdedTicks
 	}
-	first, sent := max(p.behind-1, 0), p.acked.Log.Next
-	p.behind = 0
 	if !p.sendUnits(of, first, len(of)<<6) || first > 0 && !p.sendUnits(of, 0, first) {
 		p.yields = p.yields || p.acked.Log.Next != sent
 	}

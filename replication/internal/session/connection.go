@@ -289,6 +289,10 @@ func (c *Connection) receiveDisconnect(packet []byte) (use packetUse, ok bool) {
 	}
 	for s := range c.Known() {
 		if code, text, ok := wire.ParseDisconnect(packet, s.ID, s.Up); ok {
+			if s != &c.Session && s != &c.pending[0] {
+				*s = session{} // the client has been offered another one since
+				return useNothing, true
+			}
 			c.Why = Farewell{code, text, true}
 			return UseEnd, true
 		}
