@@ -89,9 +89,9 @@ func count(n int, of string) string {
 
 // SetBudget limits the state packets to the peer to so many bytes per second, counting what the send function gets; 0
 // lifts the limit. Messages are sent regardless, and their bytes are taken from those for state, of which a quarter
-// remains. A second is as many ticks as the rate of [WithTickRate]. What is saved up may be sent at once, up to the bytes of an eighth of a second,
-// or of the ticks between two sends if these are longer, and two packets: in no span of time is more than that sent
-// beyond the rate.
+// remains. A second is as many ticks as the rate of [WithTickRate]. What is saved up may be sent at once, up to the
+// bytes of an eighth of a second, or of the ticks between two sends if these are longer, and two packets: in no span of
+// time is more than that sent beyond the rate.
 //
 // Panics if the number is negative.
 func (p *Peer) SetBudget(bytesPerSecond int) {

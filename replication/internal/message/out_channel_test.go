@@ -126,7 +126,8 @@ func TestVeryLateAcksChangeNothing(t *testing.T) {
 	}
 }
 
-// TestDependenciesAreSentAgainEverMoreRarely: what a message waits for may itself wait for bytes that the message takes.
+// TestDependenciesAreSentAgainEverMoreRarely: what a message waits for may itself wait for bytes that the message
+// takes.
 func TestDependenciesAreSentAgainEverMoreRarely(t *testing.T) {
 	var l OutChannel
 	push(&l, 1, 1)
