@@ -40,3 +40,30 @@ func TestSharedRowsOutliveTheirBaselines(t *testing.T) {
 		})
 	}
 }
+
+// TestALateStateKeepsTheRowsOfItsBaseline: the baseline is dropped when the state arrives, as a later one is old enough.
+func TestALateStateKeepsTheRowsOfItsBaseline(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	bulk, position := ecs.ComponentID[tBulk](x.world), ecs.ComponentID[tPosition](x.world)
+	e := x.spawn(bulk, position)
+	cells := &(*tBulk)(x.world.Get(e, bulk)).Cells
+	step := 0
+	move := func(cell uint64) [][]byte {
+		step++
+		(*tPosition)(x.world.Get(e, position)).X += 0.5 + float32(step*step%7)/20 // so that predictions are a little off
+		cells[0] = cell
+		return x.replicate()
+	}
+	for range 40 {
+		x.deliver(move(1)...)
+		x.answer(x.apply()...)
+	}
+	x.deliver(move(2)...) // the server does not learn that this arrived
+	x.apply()
+	late := move(1) // against a baseline from before that, with the same cells
+	x.client.recv.Keep = 5
+	x.client.recv.NearTick += 20
+	x.deliver(late...)
+	requireSharedRows(t, x.client)
+	require.EqualValues(t, 1, x.peer.Stats().FullStates)
+}
