@@ -8,17 +8,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// registerUpset registers a component whose conversion at the client panics while *upset is true.
+func registerUpset(s *Schema, upset *bool) {
+	Register[cvPlan](s, As(cvToGoal, func(g *cvGoal, p *cvPlan) {
+		if *upset {
+			panic("the user's")
+		}
+		cvFromGoal(g, p)
+	}))
+}
+
 // TestRowsAreWrittenThoughAConversionPanics: the rows of the entities before are shown, and nothing is written later to
 // where components were before.
 func TestRowsAreWrittenThoughAConversionPanics(t *testing.T) {
 	upset := false
 	s := testSchema()
-	Register[cvPlan](s, As(cvToGoal, func(g *cvGoal, p *cvPlan) {
-		if upset {
-			panic("the user's")
-		}
-		cvFromGoal(g, p)
-	}))
+	registerUpset(s, &upset)
 	x := connectedWire(t, s)
 	position, plan := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[cvPlan](x.world)
 	moves, first := x.spawn(position), x.spawn(position)
@@ -47,12 +52,7 @@ func TestRowsAreWrittenThoughAConversionPanics(t *testing.T) {
 func TestWhatAPanicLeftHalfWrittenDoesNotLinger(t *testing.T) {
 	upset := true
 	s := NewSchema()
-	Register[cvPlan](s, As(cvToGoal, func(g *cvGoal, p *cvPlan) {
-		if upset {
-			panic("the user's")
-		}
-		cvFromGoal(g, p)
-	}))
+	registerUpset(s, &upset)
 	Register[tPosition](s)
 	x := connectedWire(t, s)
 	x.client.apply.Lingering.MayEnd = func(delta.Tick) bool { return false } // as play-out does
@@ -77,12 +77,7 @@ func TestCloseForgetsWhatAPanicLeft(t *testing.T) {
 	upset := true
 	s := NewSchema()
 	Register[tPosition](s)
-	Register[cvPlan](s, As(cvToGoal, func(g *cvGoal, p *cvPlan) {
-		if upset {
-			panic("the user's")
-		}
-		cvFromGoal(g, p)
-	}))
+	registerUpset(s, &upset)
 	x := connectedWire(t, s)
 	x.client.OnSpawn(func(ecs.Entity) {})
 	x.spawn(ecs.ComponentID[tPosition](x.world))

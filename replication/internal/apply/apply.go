@@ -84,7 +84,7 @@ func (a *Applier) update(slot uint32, m *replica) bool {
 	m.partly = true
 	for i := range state.Layout.Coded {
 		at := &state.Layout.Coded[i]
-		if row := state.RowAt(at); !sameRow(row, old.RowAt(at)) {
+		if row := state.Row(at.Number, at.Comp.Words); !sameRow(row, old.Row(at.Number, at.Comp.Words)) {
 			a.writeRow(slot, m, at, row)
 		}
 	}

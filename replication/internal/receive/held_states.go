@@ -43,14 +43,6 @@ func (h *HeldState) Row(c, n int) []uint32 {
 	return h.sharedRow(o)
 }
 
-// RowAt returns the state's row at a place of its layout. The row must not be written to.
-func (h *HeldState) RowAt(at *Place) []uint32 {
-	if at.offset >= 0 {
-		return h.Words[at.offset:][:at.words]
-	}
-	return h.sharedRow(at.offset)
-}
-
 // sharedRow returns the row that the layout places outside of the words.
 func (h *HeldState) sharedRow(offset int) []uint32 {
 	if offset == noRow {
