@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -261,4 +262,37 @@ func TestRelay(t *testing.T) {
 	a.requireEqual()
 	b.requireEqual()
 	require.Equal(t, a.server.Stats().Entities, b.server.Stats().Entities)
+}
+
+// TestRelayOfOnceComponents: a component that the first server removed and added between two calls of Apply is not new at
+// the relay. Its clients get the value if the relay's server has it without Once, which is no part of the fingerprint.
+func TestRelayOfOnceComponents(t *testing.T) {
+	once, always := NewSchema(), NewSchema()
+	Register[tHealth](once, Once())
+	Register[tHealth](always)
+	a := newWire(t, once)
+	b := newWire(t, once)
+	b.world = a.mirror
+	b.server = NewServer(a.mirror, always, WithSeed(3))
+	b.connect()
+	a.client = NewClient(a.mirror, once, func(p []byte) error {
+		a.up = append(a.up, bytes.Clone(p))
+		return nil
+	}, WithSpawnComponents(ReplicatedID(a.mirror)))
+	health := ecs.ComponentID[tHealth](a.world)
+	e := a.spawn(health)
+	for range 10 {
+		a.round()
+		b.round()
+	}
+	a.world.Remove(e, health)
+	packets := a.replicate()
+	a.world.Add(e, health)
+	(*tHealth)(a.world.Get(e, health)).HP = 7
+	a.deliver(append(packets, a.replicate()...)...)
+	a.answer(a.apply()...)
+	b.rounds(5)
+	a.requireEqual()
+	b.requireEqual()
+	require.Equal(t, 1, b.mirror.Stats().Entities.Used)
 }

@@ -120,6 +120,9 @@ func (a *Applier) writeRow(slot uint32, m *replica, at *receive.Place, row []uin
 // writeRows writes the rows of a state into the entity's components. old is the state that the
 // components show, or nil if that is not known; had are those that the entity had before it.
 func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldState, had *delta.Set) {
+	if !archeutil.Alive(a.View.World, m.Entity) {
+		return // a listener of the world removed it when its components changed
+	}
 	if m.partly {
 		old = nil
 	}
@@ -217,9 +220,13 @@ func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState)
 	} else {
 		a.adopt(m.Entity, x.add)
 	}
+	m.Shown, m.Removed, m.generation, m.Tick, m.Layout = true, false, state.Generation, state.Tick, state.Layout
+	if !archeutil.Alive(a.View.World, m.Entity) {
+		m.Removed = true // by a listener of the world
+		return
+	}
 	id := wire.NetID{Slot: slot, Generation: state.Generation}
 	*(*Mirrored)(a.View.World.Get(m.Entity, a.View.Marker)) = Mirrored{ID: id, By: a}
-	m.Shown, m.Removed, m.generation, m.Tick, m.Layout = true, false, state.Generation, state.Tick, state.Layout
 	if a.Schema.MessagesRefer {
 		a.names.Set(m.Entity, id)
 	}
