@@ -87,7 +87,7 @@ func TestListenerMovesOtherEntities(t *testing.T) {
 	}
 	x.rounds(5)
 	next := 0
-	l := listener.NewCallback(func(w *ecs.World, e ecs.EntityEvent) {
+	l := listener.NewCallback(func(w *ecs.World, _ ecs.EntityEvent) {
 		if m, ok := x.mirrored(entities[next]); ok && !w.Has(m, local) {
 			w.Add(m, local)
 		}
