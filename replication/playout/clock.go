@@ -6,8 +6,8 @@ import "math"
 // show: the delay covers all but a few of the gaps between states. When that takes another delay, time goes a little
 // slower or faster until it is reached.
 //
-// All times and durations are in ticks. Times of the client are the sum of what it was advanced by, times of the server
-// count from the first state. An offset is a time of the client less a time of the server.
+// All times and durations are in ticks. Times of the client are the sum of what it was advanced by, at the server's
+// pace; times of the server count from the first state. An offset is a time of the client less a time of the server.
 type clock struct {
 	rate     float64 // ticks per second
 	interval float64 // between states, as the server sends them
@@ -29,6 +29,7 @@ type clock struct {
 	unsettled    int     // states in a row before which it had, or may have, left something unsent
 	unsettledFor float64 // from the first of them to the last one
 
+	pace     pace
 	gaps     gaps
 	losses   losses
 	path     path
@@ -82,6 +83,14 @@ func (c *clock) setInterval(interval float64) {
 	}
 }
 
+// pass makes time pass for the client, and returns it in ticks.
+func (c *clock) pass(seconds float64) (ticks float64) {
+	ticks = seconds * c.rate * (1 + c.pace.ahead)
+	c.now += ticks
+	c.pace.pass(ticks)
+	return ticks
+}
+
 // received notes a state that came in this frame. length is how much of the server's time nothing is known about until
 // it: the time since the state before, unless the server had nothing to send. known reports whether it came just now,
 // and not at some time in a long frame.
@@ -91,6 +100,11 @@ func (c *clock) received(at, length float64, known bool) {
 	}
 	if known {
 		offset := c.now - at
+		if slope, lasted := c.pace.add(offset, c.rate); slope != 0 {
+			c.gaps.straighten(slope, lasted)
+			c.path.restart()
+			c.required, c.computed = c.want(), c.now
+		}
 		if shift := c.path.add(offset, c.rate); shift != 0 {
 			c.gaps.shift(shift, c.path.confirmed, c.path.base()+c.path.edge(c.rate))
 			c.required, c.computed, c.slewing, c.hurry = c.want(), c.now, true, true
@@ -130,9 +144,9 @@ func (c *clock) advance(dt float64) {
 	c.time += dt * c.speed(dt)
 	c.shown = max(c.shown, min(c.time, c.furthest()))
 	c.counts.frames++
-	c.counts.speed = 1
+	c.counts.speed = 1 + c.pace.ahead
 	if dt > 0 {
-		c.counts.speed = (c.time - was) / dt
+		c.counts.speed *= (c.time - was) / dt
 	}
 	if c.shown > c.newest {
 		c.dry++
@@ -279,6 +293,14 @@ func (p *path) add(offset, rate float64) (shift float64) {
 	p.anchor += shift
 	p.turn(shift, rate)
 	return shift
+}
+
+// restart forgets the path, except for its latest offsets, when older ones have lost their meaning.
+func (p *path) restart() {
+	if p.n >= confirming {
+		p.begin(confirming)
+		p.anchor, p.confirmed = p.base(), 0
+	}
 }
 
 // nth returns the offset before the last i ones.

@@ -17,10 +17,12 @@ type gaps struct {
 	n       int                  // how many there are
 	offsets []float64            // of the ring, sorted
 	lengths [maxLength + 1]int32 // how many there are of each length, in ticks
+	shifted float64              // by shift, in all
 }
 
 type gap struct {
 	offset   float64
+	shifted  float64 // gaps.shifted before
 	length   int32
 	interval int32 // between states, as it was then
 }
@@ -43,7 +45,7 @@ func (g *gaps) add(offset, length, interval float64) {
 	} else {
 		g.n++
 	}
-	*place = gap{offset, int32(min(max(math.Round(length), 0), maxLength)), int32(interval)}
+	*place = gap{offset, g.shifted, int32(min(max(math.Round(length), 0), maxLength)), int32(interval)}
 	g.next = (g.next + 1) % maxGaps
 	at, _ := slices.BinarySearch(g.offsets, offset)
 	g.offsets = slices.Insert(g.offsets, at, offset)
@@ -53,13 +55,31 @@ func (g *gaps) add(offset, length, interval float64) {
 // shift makes all offsets longer but the latest ones, which count as at most so long.
 func (g *gaps) shift(by float64, latest int, most float64) {
 	g.offsets = g.offsets[:0]
+	g.shifted += by
 	for i := range g.n {
 		gap := &g.ring[(g.next-1-i+2*maxGaps)%maxGaps]
 		if i >= latest-1 { // the latest is not in the ring yet
 			gap.offset += by
 		} else {
-			gap.offset = min(gap.offset, most)
+			gap.offset, gap.shifted = min(gap.offset, most), g.shifted
 		}
+		g.offsets = append(g.offsets, gap.offset)
+	}
+	slices.Sort(g.offsets)
+}
+
+// straighten makes offsets what they would have been if they had not grown by a slope per tick for so long. What looked
+// like another path meanwhile was none.
+func (g *gaps) straighten(slope, lasted float64) {
+	g.offsets = g.offsets[:0]
+	age, by := 0., 0.
+	for i := range g.n {
+		gap := &g.ring[(g.next-1-i+2*maxGaps)%maxGaps]
+		if age <= lasted {
+			by = slope*age - (g.shifted - gap.shifted)
+		}
+		gap.offset, gap.shifted = gap.offset+by, g.shifted
+		age += float64(gap.length)
 		g.offsets = append(g.offsets, gap.offset)
 	}
 	slices.Sort(g.offsets)

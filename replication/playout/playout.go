@@ -168,8 +168,7 @@ func (p *Playout) receive(dt time.Duration) {
 	c.rate = float64(p.client.TickRate())
 	c.setInterval(float64(p.client.SendInterval()))
 	p.watch.Keep = delta.Tick(c.rate + 3*c.interval) // longer than almost any delay
-	ticks := dt.Seconds() * c.rate
-	c.now += ticks
+	ticks := c.pass(dt.Seconds())
 	c.alive = p.alive()
 	short := dt.Seconds() <= longFrame
 	p.long.Note(dt.Seconds() / longFrame)

@@ -12,9 +12,13 @@ type Stats struct {
 	// the fastest ones; add half of [replication.Client.RoundTrip] for the distance to the server's present. It is 0
 	// before the first state.
 	Delay time.Duration
-	// Speed is how fast the time shown passed in the last frame, where 1 is real time. It is 1 most of the time, and 0
+	// Speed is how fast the time shown passed in the last frame, where 1 is real time. It is Pace most of the time, and 0
 	// before a state has arrived.
 	Speed float64
+	// Pace is how fast the server ticks by the client's clock, as a share of the rate that it has by
+	// [replication.WithTickRate]: 0.98 if it makes 49 ticks in the time for 50. It is exactly 1 unless the difference
+	// shows, and becomes known after six seconds or more, the later the smaller it is.
+	Pace float64
 	// Frames counts calls of Advance after the first state arrived.
 	Frames uint64
 	// Starved counts frames that showed a time later than the newest state: moving entities stood still or were
@@ -33,7 +37,7 @@ func (p *Playout) Stats() Stats {
 	p.mustExist()
 	c := &p.clock
 	s := Stats{
-		Speed: c.counts.speed, Frames: c.counts.frames, Starved: c.counts.starved, Snaps: c.counts.snaps,
+		Speed: c.counts.speed, Pace: 1 + c.pace.ahead, Frames: c.counts.frames, Starved: c.counts.starved, Snaps: c.counts.snaps,
 		Extrapolated: p.guesses,
 	}
 	if c.running {

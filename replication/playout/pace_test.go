@@ -1,0 +1,91 @@
+package playout_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/arche-replicate/arche-replicate/replication/playout"
+)
+
+// TestServersWithAnotherPace: a server that is slower or faster than its rate is shown as well as an exact one, as soon
+// as its pace is known, and so is one that becomes exact again.
+func TestServersWithAnotherPace(t *testing.T) {
+	replicationtest.OneGoroutine(t)
+	r := newRand(t)
+	for _, rate := range []float64{20, 60} {
+		play := func(pace float64, lost int) (starved, delay float64) {
+			g := newGame(t, r.Uint64(), profile{oneWay: 0.045, jitter: 0.005, loss: 0.02}, rate)
+			v := newView(g)
+			playout.Interpolate[place](v.Playout)
+			e := g.spawn(place{})
+			g.rate = pace * rate
+			g.onTick = func(n int) {
+				g.place(e).X = float32(n) * 0.1
+				if lost > 0 && n%lost == 0 {
+					g.shift += 1 / rate
+				}
+			}
+			measure := func(seconds float64) (starved, delay float64) {
+				before, frames := v.Stats(), 0
+				v.after = func(float64) { delay, frames = delay+v.delay(), frames+1 }
+				g.run(seconds)
+				v.after = nil
+				now := v.Stats()
+				return float64(now.Starved-before.Starved) / float64(now.Frames-before.Frames), delay / float64(frames)
+			}
+			g.run(20)
+			starved, delay = measure(60)
+			since := g.now
+			g.rate, lost = rate, 0 // from now on
+			g.shift = g.now - float64(g.ticked)/rate
+			g.run(20)
+			after, _ := measure(30)
+			require.Less(t, after, 0.03, "%v ticks/s, exact again at %v", rate, since)
+			return starved, delay
+		}
+		_, exact := play(1, 0)
+		for _, c := range []struct {
+			pace float64
+			lost int // one tick in so many
+		}{{0.95, 0}, {0.98, 0}, {0.99, 0}, {0.997, 0}, {1.01, 0}, {1.06, 0}, {1, 600}, {1, 120}, {1, 60}} {
+			starved, delay := play(c.pace, c.lost)
+			t.Logf("%v ticks/s, pace %v, one tick lost in %v: %.2f %% starved, delay %.0f ms, exact %.0f ms",
+				rate, c.pace, c.lost, 100*starved, 1000*delay, 1000*exact)
+			require.Less(t, starved, 0.01, "%v ticks/s, pace %v, one tick lost in %v", rate, c.pace, c.lost)
+			require.InDelta(t, exact, delay, 0.25*exact, "%v ticks/s, pace %v, one tick lost in %v", rate, c.pace, c.lost)
+		}
+	}
+}
+
+// TestExactServersHaveTheirPace: jitter, loss, long frames, paths that change and frames that beat with the ticks do not
+// look like another pace.
+func TestExactServersHaveTheirPace(t *testing.T) {
+	replicationtest.OneGoroutine(t)
+	r := newRand(t)
+	for _, c := range []struct {
+		rate, frames, wobble float64
+		path                 profile
+	}{
+		{60, 144, 0.1, profileB},
+		{60, 60, 0.1, profileD},
+		{20, 60, 0.1, profileD},
+		{60, 59.94, 0, profile{oneWay: 0.02}},
+		{60, 59.5, 0, profile{oneWay: 0.02}},
+		{60, 20, 0.2, profile{oneWay: 0.05, jitter: 0.03}},
+		{10, 30, 0.1, profile{oneWay: 0.05, jitter: 0.02, loss: 0.1}},
+	} {
+		g := newGame(t, r.Uint64(), c.path, c.rate)
+		g.frames, g.wobble = c.frames, c.wobble
+		v := newView(g)
+		playout.Interpolate[place](v.Playout)
+		e := g.spawn(place{})
+		g.onTick = func(n int) { g.place(e).X = float32(n) * 0.1 }
+		for i := range 5 {
+			g.profile.oneWay = c.path.oneWay + 0.06*float64(i%2)
+			g.run(30)
+			require.InDelta(t, 1, v.Stats().Pace, 0.002, "%v", c)
+		}
+	}
+}
