@@ -109,8 +109,8 @@ func (p *pace) slope(n int, rate float64) (slope, length float64) {
 	if math.Abs(slope) < max(leastSlope, doubt/length) || math.Abs(slope) > steep && n < manyPeriods {
 		return 0, 0
 	}
-	// The offset must really have gone there. That of a network that catches up after it stood still only returns to where
-	// it was before.
+	// The offset must really have gone there. That of a network that catches up after it stood still only returns to
+	// where it was before.
 	from := p.periods[first].low - p.periods[first].growth
 	if slope < 0 {
 		for _, k := range p.periods[:first] {

@@ -12,8 +12,8 @@ type Stats struct {
 	// the fastest ones; add half of [replication.Client.RoundTrip] for the distance to the server's present. It is 0
 	// before the first state.
 	Delay time.Duration
-	// Speed is how fast the time shown passed in the last frame, where 1 is real time. It is Pace most of the time, and 0
-	// before a state has arrived.
+	// Speed is how fast the time shown passed in the last frame, where 1 is real time. It is Pace most of the time, and
+	// 0 before a state has arrived.
 	Speed float64
 	// Pace is how fast the server ticks by the client's clock, as a share of the rate that it has by
 	// [replication.WithTickRate]: 0.98 if it makes 49 ticks in the time for 50. It is exactly 1 unless the difference
@@ -37,8 +37,8 @@ func (p *Playout) Stats() Stats {
 	p.mustExist()
 	c := &p.clock
 	s := Stats{
-		Speed: c.counts.speed, Pace: 1 + c.pace.ahead, Frames: c.counts.frames, Starved: c.counts.starved, Snaps: c.counts.snaps,
-		Extrapolated: p.guesses,
+		Speed: c.counts.speed, Pace: 1 + c.pace.ahead,
+		Frames: c.counts.frames, Starved: c.counts.starved, Extrapolated: p.guesses, Snaps: c.counts.snaps,
 	}
 	if c.running {
 		s.Delay = time.Duration((c.now - c.path.base() - c.time) / c.rate * float64(time.Second))
