@@ -1,6 +1,7 @@
 package rewind
 
 import (
+	"math"
 	"testing"
 
 	"github.com/mlange-42/arche/ecs"
@@ -12,7 +13,7 @@ import (
 )
 
 // TestViewsOfKeptEntities: an entity that its client keeps out of view is where the client shows it for as long as that
-// is known, and nowhere from then on; never where it really was.
+// is known, and nowhere from then on; never where it really was, also when it comes back.
 func TestViewsOfKeptEntities(t *testing.T) {
 	g := newGame(t, replicationtest.Seed(t), 30, 0)
 	g.playing, g.exact = false, false
@@ -31,10 +32,14 @@ func TestViewsOfKeptEntities(t *testing.T) {
 			screens[tick] = (*Position)(g.mirror.Get(m, at)).X
 		}
 	}
-	found, gone := 0, 0
+	found, gone, again := 0, 0, 0
 	g.tick = func() {
-		if g.now >= 10 {
+		switch {
+		case g.now < 10:
+		case math.Mod(g.now, 4) < 2: // it is out of view for two to four seconds each time
 			set.Remove(e)
+		case math.Mod(g.now, 8) > 6:
+			set.Add(e)
 		}
 		g.at(e).X += 0.1
 		g.at(other).X += 0.1
@@ -45,13 +50,16 @@ func TestViewsOfKeptEntities(t *testing.T) {
 		}
 		var p Position
 		if Get(v, e, &p) {
-			found++
+			if found++; gone > 0 {
+				again++
+			}
 			require.InDelta(t, shown, p.X, 0.02)
 		} else {
 			gone++
 		}
 	}
-	g.run(20)
+	g.run(40)
 	require.Greater(t, found, 60)
 	require.Greater(t, gone, 60)
+	require.Greater(t, again, 60)
 }

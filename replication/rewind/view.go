@@ -198,17 +198,17 @@ func (v *View) rows(k *kept, slot int, r *ackstate.Around) (first, second []uint
 		return nil, nil
 	}
 	if r.Before {
-		first = v.row(&versions, slot, r.From)
+		first = v.row(&versions, r.From, r.Lost)
 	}
 	if r.After {
-		second = v.row(&versions, slot, r.To)
+		second = v.row(&versions, r.To, false)
 	}
 	for first == nil && second == nil && r.After { // the component came later than the entity
 		if v.acked.Around(r, slot, v.history.in.Snap.Slots.Info[slot].Born, r.To); r.After && r.To.After(v.newest) {
 			return nil, nil
 		}
 		if r.After {
-			second = v.row(&versions, slot, r.To)
+			second = v.row(&versions, r.To, false)
 		}
 	}
 	if first == nil {
@@ -218,10 +218,10 @@ func (v *View) rows(k *kept, slot int, r *ackstate.Around) (first, second []uint
 }
 
 // row returns the row of a slot at a tick, or nil if it had none. If that is too long ago to be known, it was probably
-// that of the oldest tick for which all rows are known; but not of an entity that the client keeps and no longer sees.
-func (v *View) row(versions *delta.Versions, slot int, at delta.Tick) []uint32 {
+// that of the oldest tick for which all rows are known; but not if the entity went out of view before that.
+func (v *View) row(versions *delta.Versions, at delta.Tick, lost bool) []uint32 {
 	row, found := versions.At(at)
-	if found == delta.Forgotten && v.acked.Sees(slot) {
+	if found == delta.Forgotten && !lost {
 		row, found = versions.At(v.history.in.Snap.Tick - delta.Tick(v.history.in.Opts.Window))
 	}
 	if found != delta.Present {

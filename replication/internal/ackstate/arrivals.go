@@ -16,12 +16,17 @@ import (
 type arrivals struct {
 	ticks  []arrivedTick // by tick modulo their number, a power of two
 	newest delta.Tick    // the newest of the ticks that are kept
+	window delta.Tick    // ticks for which the history has all rows, at most as many
 	room   int           // blocks
 
 	arrived bitset.Set   // slots of which a state arrived that has not ended
 	last    []delta.Tick // of these, the tick of the newest such state
 	packets certificates
 	older   bitset.Set // slots that the client held before the ticks that are kept, and not ended by then
+
+	// Slots that went out of view before the window while the client kept them. It shows them as they were then, which
+	// may be no longer known, until the next state arrives.
+	lost bitset.Set
 }
 
 // arrivedTick has what happened as of one tick.
@@ -29,6 +34,8 @@ type arrivedTick struct {
 	states bitset.Set  // whose states arrived
 	some   bool        // there are any
 	ended  []slotMasks // whose entity had ended or was out of view from this tick on
+	left   []slotMasks // that went out of view and stay with the client
+	back   []slotMasks // that came back into view and had not changed
 }
 
 type slotMasks struct {
@@ -39,7 +46,7 @@ type slotMasks struct {
 // newArrivals returns arrivals for a window of ticks, or a few more, up to now. The client holds slots already as table
 // knows.
 func newArrivals(window int, now delta.Tick, table *AckTable) *arrivals {
-	a := &arrivals{ticks: make([]arrivedTick, 1<<bits.Len(uint(window-1))), newest: now}
+	a := &arrivals{ticks: make([]arrivedTick, 1<<bits.Len(uint(window-1))), newest: now, window: delta.Tick(window)}
 	a.grow(len(table.None))
 	for b, none := range table.None {
 		a.older[b] = table.slots.Alive[b] &^ none
@@ -54,7 +61,7 @@ func (a *arrivals) grow(blocks int) {
 	}
 	a.room = blocks + blocks/16
 	slots := 64 * a.room
-	a.arrived, a.older = a.arrived.Grown(slots), a.older.Grown(slots)
+	a.arrived, a.older, a.lost = a.arrived.Grown(slots), a.older.Grown(slots), a.lost.Grown(slots)
 	a.last = append(a.last, make([]delta.Tick, slots-len(a.last))...)
 	for i := range a.ticks {
 		a.ticks[i].states = a.ticks[i].states.Grown(slots)
@@ -73,6 +80,7 @@ func (a *arrivals) keeps(tick delta.Tick) bool { return a.newest-tick < delta.Ti
 func (a *arrivals) advance(now delta.Tick) {
 	for range min(now-a.newest, delta.Tick(len(a.ticks))) {
 		a.newest++
+		a.lose(a.at(a.newest - a.window))
 		a.forget(a.at(a.newest))
 	}
 	a.newest = now
@@ -88,10 +96,22 @@ func (a *arrivals) forget(t *arrivedTick) {
 	if t.some {
 		for b, mask := range t.states {
 			a.older[b] |= mask
+			a.lost[b] &^= mask
 		}
 		clear(t.states)
 		t.some = false
 	}
+}
+
+// lose handles what went out of view, or came back, in a tick that is before the window from now on.
+func (a *arrivals) lose(t *arrivedTick) {
+	for _, e := range t.left {
+		a.lost[e.block] |= e.mask
+	}
+	for _, e := range t.back {
+		a.lost[e.block] &^= e.mask
+	}
+	t.left, t.back = t.left[:0], t.back[:0]
 }
 
 // add notes that states of slots of a block arrived, as of a tick.
@@ -119,14 +139,32 @@ func (a *arrivals) add(block int, mask uint64, at, now delta.Tick) {
 	a.arrived[block] |= mask
 }
 
+// present returns the present tick, with room for a block.
+func (a *arrivals) present(block int, now delta.Tick) *arrivedTick {
+	a.advance(now)
+	a.grow(block + 1)
+	return a.at(now)
+}
+
 // end notes that slots of a block hold another entity from tick now on, or none, or one that the client
 // must not see.
 func (a *arrivals) end(block int, mask uint64, now delta.Tick) {
-	a.advance(now)
-	a.grow(block + 1)
+	t := a.present(block, now)
 	a.arrived[block] &^= mask
-	t := a.at(now)
+	a.lost[block] &^= mask
 	t.ended = append(t.ended, slotMasks{block, mask})
+}
+
+// leave notes that slots of a block are out of view from tick now on and stay with the client.
+func (a *arrivals) leave(block int, mask uint64, now delta.Tick) {
+	t := a.present(block, now)
+	t.left = append(t.left, slotMasks{block, mask})
+}
+
+// comeBack notes that slots of a block are in view from tick now on, and that the client shows them as they are.
+func (a *arrivals) comeBack(block int, mask uint64, now delta.Tick) {
+	t := a.present(block, now)
+	t.back = append(t.back, slotMasks{block, mask})
 }
 
 // endedAt reports whether a slot ended in a tick that is kept.
@@ -146,6 +184,7 @@ type Around struct {
 	From   delta.Tick // the tick of the state before, or of the oldest kept tick if it is older than that
 	To     delta.Tick // the tick of the state after
 	Rested delta.Tick // if there are both, when the client knew the state before to be valid still, From at least
+	Lost   bool       // the state before may be of an unknown tick, since the entity was out of view
 }
 
 // around returns what the client is known to hold of a slot around tick t: the newest state up to t, and the
@@ -155,10 +194,12 @@ func (a *arrivals) around(r *Around, slot int, born, t delta.Tick) {
 		return
 	}
 	if a.arrived.Has(slot) && !a.last[slot].After(t) && !a.last[slot].Before(born) {
-		r.Before, r.From = true, a.last[slot] // at rest, or the client is starved
+		r.Before, r.From, r.Lost = true, a.last[slot], a.lost.Has(slot) // at rest, or the client is starved
 		return
 	}
-	r.From, r.Before = a.before(slot, born, t)
+	if r.From, r.Before = a.before(slot, born, t); !r.Before && a.lost.Has(slot) {
+		return
+	}
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	tick := t + 1
 	if tick.Before(born) {
@@ -193,7 +234,7 @@ func (a *arrivals) before(slot int, born, t delta.Tick) (at delta.Tick, ok bool)
 		}
 	}
 	if oldest := a.oldest(); !born.After(oldest) {
-		return oldest, a.older.Has(slot)
+		return oldest, a.older.Has(slot) && !a.lost.Has(slot)
 	}
 	return 0, false
 }

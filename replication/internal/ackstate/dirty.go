@@ -295,7 +295,11 @@ func (p *Tracker) Look() {
 
 // enter handles slots of a block that came into view.
 func (p *Tracker) enter(b int, mask uint64) {
-	mask &= p.Acks.Behind(b) | p.Snap.Slots.Changed[b] // the client kept the others while they were out of view
+	kept := mask &^ (p.Acks.Behind(b) | p.Snap.Slots.Changed[b]) // by the client, while they were out of view
+	if p.arrivals != nil && kept != 0 {
+		p.arrivals.comeBack(b, kept, p.Snap.Tick)
+	}
+	mask &^= kept
 	p.MarkDirty(b, mask)
 	p.noteStructure(b, mask)
 }
@@ -304,11 +308,15 @@ func (p *Tracker) enter(b int, mask uint64) {
 func (p *Tracker) leave(b int, mask uint64) {
 	p.Dirty[b] &^= mask
 	mask &= p.Acks.Shown[b]
+	kept := mask
 	if mask != 0 {
 		// With Keep, the client keeps the entity, unless that may have ended or has not arrived
 		// completely. Incomplete entities take memory that is bounded, so the client is sent a
 		// despawn.
 		mask &= p.Acks.Ended[b] | ^p.sight.Keeps(b) | p.neverComplete(b, mask)
+	}
+	if kept &^= mask; p.arrivals != nil && kept != 0 {
+		p.arrivals.leave(b, kept, p.Snap.Tick)
 	}
 	if mask != 0 {
 		p.MarkDirty(b, mask)

@@ -92,6 +92,7 @@ func (p *Tracker) Around(r *Around, slot int, born, t delta.Tick) {
 	if *r = (Around{}); p.arrivals == nil {
 		return
 	}
+	p.arrivals.advance(p.Snap.Tick)
 	if p.arrivals.around(r, slot, born, t); r.Before && !t.Before(p.Recent) {
 		r.expect(&p.Log, slot, t)
 	}
