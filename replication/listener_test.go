@@ -108,3 +108,25 @@ func TestListenerMovesOtherEntities(t *testing.T) {
 	x.requireEqual()
 	require.Nil(t, x.client.Verify())
 }
+
+// TestListenerMustNotCallTheClient: what a listener does happens in the middle of Apply.
+func TestListenerMustNotCallTheClient(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	for name, call := range map[string]func(){
+		"Apply":   func() { _ = x.client.Apply() },
+		"Close":   func() { x.client.Close() },
+		"Receive": func() { _ = x.client.Receive(nil) },
+		"Advance": func() { x.client.Advance(0) },
+	} {
+		l := listener.NewCallback(func(*ecs.World, ecs.EntityEvent) { call() }, event.EntityCreated)
+		x.mirror.SetListener(&l)
+		e := x.spawn(ecs.ComponentID[tPosition](x.world))
+		sentence := "replication: " + name + " in a function that Apply or Close calls, such as Arche's listener: " +
+			"the Apply that called it has not ended; note it and do so afterwards"
+		require.PanicsWithValue(t, sentence, func() { x.rounds(3) })
+		x.mirror.SetListener(nil)
+		x.world.RemoveEntity(e)
+		x.rounds(5)
+		x.requireEqual()
+	}
+}

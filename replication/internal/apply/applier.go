@@ -60,6 +60,7 @@ func (a *Applier) Init(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *rece
 // Show updates the world to what was received. complete reports whether everything has arrived that
 // existed when the session began, ticks how many passed since the last call.
 func (a *Applier) Show(complete bool, ticks uint32) {
+	defer a.Hooks.begin()()
 	a.NoticeReset()
 	a.Lingering.update(a.recv, &a.View)
 	a.Expected.Expire(ticks)
@@ -92,6 +93,7 @@ func (a *Applier) showDirty() {
 
 // RemoveAll removes everything that the world shows.
 func (a *Applier) RemoveAll() {
+	defer a.Hooks.begin()()
 	a.NoticeReset()
 	a.Hooks.drop() // there are some if a function of the user's panicked in the last Apply
 	if a.Hooks.Parting {

@@ -28,6 +28,7 @@ type hooks struct {
 	Parting  bool // there are hooks for what is removed
 	Arriving bool // there are hooks for what comes or changes
 	running  bool
+	changing bool // the world is being changed
 
 	events []hookEvent          // of this Apply, in order
 	noted  map[hookKey]struct{} // components of the first events, for noteMend
@@ -92,12 +93,24 @@ const (
 	eventAdd   = -1
 )
 
-// NotInHook panics if a hook is running.
+// NotInHook panics if a hook is running, or if the world is being changed, where Arche calls its listener.
 func (h *hooks) NotInHook(method string) {
-	if h.running {
-		panic("replication: " + method +
-			" in a hook: the Apply that called it has not ended; note it and do so afterwards")
+	where := "a hook"
+	switch {
+	case h.running:
+	case h.changing:
+		where = "a function that Apply or Close calls, such as Arche's listener"
+	default:
+		return
 	}
+	panic("replication: " + method + " in " + where +
+		": the Apply that called it has not ended; note it and do so afterwards")
+}
+
+// begin notes that the world is being changed until the function that it returns is called.
+func (h *hooks) begin() (end func()) {
+	h.changing = true
+	return func() { h.changing = false }
 }
 
 // announceAll calls the hooks for everything that Apply is about to remove: entities of former
