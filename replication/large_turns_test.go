@@ -72,3 +72,56 @@ func TestLargeStatesLeaveOthersTheirTurn(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeStatesDoNotStopTheMovers: a budget that has room for the movers shares what is left among larger states. Parts
+// are so small that movers have their turn between two of them, and weights count.
+func TestLargeStatesDoNotStopTheMovers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ weight, movers, tomes int }{{1, 14, 240}, {20, 14, 240}} {
+		s := NewSchema()
+		Register[tPosition](s)
+		Register[lTome](s)
+		x := connectedWire(t, s)
+		x.peer.SetBudget(6000)
+		position, tome := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[lTome](x.world)
+		var movers, tomes []ecs.Entity
+		for range 3 {
+			tomes = append(tomes, x.spawn(tome))
+		}
+		for range 60 {
+			e := x.spawn(position)
+			movers = append(movers, e)
+			x.server.SetPriority(e, float32(c.weight))
+		}
+		oldest := func(of []ecs.Entity) (age uint32) {
+			for _, e := range of {
+				m, ok := x.mirrored(e)
+				require.True(t, ok)
+				at, _ := x.client.StateTick(m)
+				age = max(age, x.server.Tick()-at)
+			}
+			return age
+		}
+		n := uint64(1)
+		longest := [2]uint32{}
+		for tick := range 1800 {
+			for i, e := range movers {
+				(*tPosition)(x.world.Get(e, position)).X = float32((tick+i)%100) / 10
+			}
+			if tick%90 == 0 {
+				for _, e := range tomes {
+					for i := range 200 {
+						n = n*6364136223846793005 + 1442695040888963407
+						(*lTome)(x.world.Get(e, tome)).Pages[i] = n
+					}
+				}
+			}
+			if x.round(); tick > 300 {
+				longest = [2]uint32{max(longest[0], oldest(movers)), max(longest[1], oldest(tomes))}
+			}
+		}
+		t.Logf("weight %d: movers wait for %d ticks at most, large states for %d", c.weight, longest[0], longest[1])
+		require.Less(t, longest[0], uint32(c.movers))
+		require.Less(t, longest[1], uint32(c.tomes))
+	}
+}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A pace follows how fast the server really ticks. A loop that drops ticks when it is late, or that sleeps for whole
+// A pace follows how fast the server really ticks. A loop that drops ticks when it is late, or that sleeps for full
 // milliseconds, is slower than its rate by a few hundredths for good. The client's clock runs at the server's pace, so
 // that offsets do not grow without end.
 //
@@ -29,15 +29,15 @@ type period struct{ low, growth, length float64 }
 const (
 	leastPeriod = 1.     // seconds
 	leastStates = 8      // of a period
-	fewPeriods  = 6      // tell a pace that is very different
-	mostPeriods = 128    // tell it better; older ones are forgotten
+	fewPeriods  = 6      // show a pace that is very different
+	mostPeriods = 128    // show it better; older ones are forgotten
 	leastSlope  = 0.0005 // smaller differences do no harm
 	steep       = 0.1    // larger differences are those of a network that catches up,
 	manyPeriods = 32     // unless they last
 	mostFactor  = 4      // nobody's rate is more wrong than this
 	oddGrowth   = 1.     // ticks: of a growth that differs from the usual one, not more than this counts
 	leastOdd    = 0.02   // seconds: the same for slow servers
-	doubtful    = 1.5    // times that: a growth that may be a single change. Each odd one makes it more doubtful
+	chance      = 1.5    // times that: a growth that may be a single change. Each odd one makes that more likely
 )
 
 // pass makes time pass.
@@ -96,17 +96,17 @@ func (p *pace) slope(n int, rate float64) (slope, length float64) {
 	}
 	slices.Sort(slopes[:n])
 	usual, odd := slopes[n/2], max(oddGrowth, leastOdd*rate)
-	grown, doubt := 0., doubtful*odd
+	grown, least := 0., chance*odd
 	for _, k := range p.periods[first:] {
 		expected := usual * k.length
 		if math.Abs(k.growth-expected) > odd {
-			doubt += 2 * odd
+			least += 2 * odd
 		}
 		grown += min(max(k.growth, expected-odd), expected+odd)
 		length += k.length
 	}
 	slope = grown / length
-	if math.Abs(slope) < max(leastSlope, doubt/length) || math.Abs(slope) > steep && n < manyPeriods {
+	if math.Abs(slope) < max(leastSlope, least/length) || math.Abs(slope) > steep && n < manyPeriods {
 		return 0, 0
 	}
 	// The offset must really have gone there. That of a network that catches up after it stood still only returns to

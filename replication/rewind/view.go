@@ -45,8 +45,8 @@ var (
 //
 // The errors are [ErrNoStamp], [ErrTooOld] and [ErrImplausible]; the last two are wrapped with the numbers. After an
 // error, judge by the present state, or not at all. An honest client gets ErrImplausible for half a second after its
-// play-out has jumped, for instance because its process stood still, and for up to one in seven views while short
-// frames and frames of a fifth of a second alternate.
+// play-out has jumped, for instance because its process stood still, for up to one in seven views while short
+// frames and frames of a fifth of a second alternate, and for up to one in three at less than eight frames per second.
 //
 // Panics if the peer is of another server.
 func (h *History) View(p *replication.Peer, inputTick uint32) (View, error) {
@@ -114,10 +114,11 @@ func (h *History) check(at blend.Time, acked delta.Tick, of *ackstate.Tracker) e
 			ErrImplausible, at.Tick, newest)
 	}
 	if age := now - at.Tick; age > h.limits.rewind {
-		return fmt.Errorf("%w: %d ticks, more than %d", ErrTooOld, age, h.limits.rewind)
+		return fmt.Errorf("%w: %d ticks, more than the %d of Limit", ErrTooOld, age, h.limits.rewind)
 	}
 	if late := int32(acked - at.Tick); late > int32(h.limits.delay) {
-		return fmt.Errorf("%w: it had states %d ticks newer, more than %d", ErrImplausible, late, h.limits.delay)
+		return fmt.Errorf("%w: it had states %d ticks newer, more than the %d of Delay",
+			ErrImplausible, late, h.limits.delay)
 	}
 	return nil
 }

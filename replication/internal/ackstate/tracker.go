@@ -255,13 +255,13 @@ func (p *Tracker) settled(slot int, at delta.Tick) bool {
 	return ok && !learnt.Before(at)
 }
 
-// Sees reports whether the peer sees a slot.
-func (p *Tracker) Sees(slot int) bool { return p.sight.View.Sees(slot>>6, 1<<(slot&63)) != 0 }
+// sees reports whether the peer sees a slot.
+func (p *Tracker) sees(slot int) bool { return p.sight.View.Sees(slot>>6, 1<<(slot&63)) != 0 }
 
 // Saw reports whether the peer sees an entity that had a NetID in the tick before, as of the last tick in which
 // that was evaluated.
 func (p *Tracker) Saw(id wire.NetID) bool {
-	return int(id.Slot)>>6 < len(p.Dirty) && p.Sees(int(id.Slot))
+	return int(id.Slot)>>6 < len(p.Dirty) && p.sees(int(id.Slot))
 }
 
 // Views reports whether the peer sees an entity, or saw it before the entity ended in this tick. id is the entity's
@@ -269,7 +269,7 @@ func (p *Tracker) Saw(id wire.NetID) bool {
 func (p *Tracker) Views(e ecs.Entity, id wire.NetID, saw bool) bool {
 	s := &p.Snap.Slots
 	if slot, ok := p.Snap.SlotOf(e); ok && s.Alive.Has(slot) && s.Info[slot].Entity == e {
-		return p.Sees(slot)
+		return p.sees(slot)
 	}
 	if !saw || s.Info[id.Slot].Generation != id.Generation {
 		return false

@@ -59,6 +59,6 @@ type PeerCounters struct {
 func (s *PeerCounters) Spending() Spending {
 	return Spending{
 		Bits: int(s.EntityBits), States: int(s.Updates + s.FullStates + s.KeyframeFallbacks),
-		Parts: int(s.Parts), Despawns: int(s.Despawns),
+		Despawns: int(s.Despawns),
 	}
 }

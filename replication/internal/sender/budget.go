@@ -21,6 +21,7 @@ type budget struct {
 	typical int               // mean bits of a state and its share of all overhead, in 1/typicalUnit; not of first ones
 	cost    prices            // of entries, in the present tick
 	firsts  int               // states in the present tick, of slots of which the peer held nothing
+	parts   int               // bits of parts of large states in the present tick
 	spent   counters.Spending // up to the end of the last tick
 	most    int               // bits in a tick, lately
 	enough  int               // ticks in a row in which everything dirty was sent
@@ -41,6 +42,7 @@ const (
 	packetRate         = 15  // packets per second of a budget that is too small for larger ones
 	adaptivePacketRate = 30  // the same of a budget that adapts: many packets reveal more about the path
 	minPacket          = 100 // bytes that a packet is worth sending for
+	minPart            = 200 // bytes of a part of a large state
 
 	stateShare = 4 // the least share of the tokens that state has, inverted
 
@@ -59,7 +61,7 @@ func (b *budget) Set(rate int64) {
 func (b *budget) begin() {
 	b.restart()
 	b.typical, b.spent = firstTypical, b.stats.Spending()
-	b.firsts, b.most, b.enough = 0, 0, 0
+	b.firsts, b.parts, b.most, b.enough = 0, 0, 0, 0
 }
 
 // restart drops what is known about the path.
@@ -122,6 +124,16 @@ func (b *budget) quantum() int64 {
 		rate = adaptivePacketRate
 	}
 	return min(int64(b.opts.MTU), max(b.Rate/rate, minPacket)) * int64(b.opts.TickRate)
+}
+
+// partSize returns how many bytes of a large state a part has: no more than a short budget saves for a packet, so that
+// other entries have their turn between two parts.
+func (b *budget) partSize() int {
+	size := b.opts.MTU - partOverhead
+	if b.Rate > 0 {
+		size = min(size, max(int(b.quantum()/int64(b.opts.TickRate)), minPart))
+	}
+	return size
 }
 
 // spend takes the tokens for a packet.
@@ -198,13 +210,12 @@ func (b *budget) learn(sentAll bool) {
 	now, before := b.stats.Spending(), b.spent
 	bits := now.Bits - before.Bits
 	if states := now.States - before.States - b.firsts; states > 0 {
-		others := b.firsts*b.cost.dear + (now.Despawns-before.Despawns)*despawnBits +
-			(now.Parts-before.Parts)*8*(b.opts.MTU-partOverhead)
+		others := b.firsts*b.cost.dear + (now.Despawns-before.Despawns)*despawnBits + b.parts
 		// Many first states of unknown cost must not look like a few large updates.
 		seen := min(max(bits-others, 8)*typicalUnit/states, mostGrowth*b.typical)
 		b.typical += (seen - b.typical) / 8
 	}
-	b.firsts, b.spent, b.most = 0, now, max(bits, b.most-b.most/ampleTicks)
+	b.firsts, b.parts, b.spent, b.most = 0, 0, now, max(bits, b.most-b.most/ampleTicks)
 	if b.enough++; !sentAll {
 		b.enough = 0
 	}

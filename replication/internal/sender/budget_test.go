@@ -61,10 +61,10 @@ func newLearner() budget {
 	return b
 }
 
-// see lets the budget learn from a tick with so many more states, parts and bits.
+// see lets the budget learn from a tick with so many more states, bits of parts, and bits in all.
 func (b *budget) see(updates, fullStates, parts, bits int) {
 	b.stats.Updates, b.stats.FullStates = b.stats.Updates+uint64(updates), b.stats.FullStates+uint64(fullStates)
-	b.stats.Parts, b.stats.EntityBits = b.stats.Parts+uint64(parts), b.stats.EntityBits+uint64(bits)
+	b.parts, b.stats.EntityBits = parts, b.stats.EntityBits+uint64(bits)
 	b.learn(true)
 }
 
@@ -76,7 +76,7 @@ func TestPartsAreNotLargeUpdates(t *testing.T) {
 		b.see(50, 0, 0, 50*60)
 	}
 	require.InDelta(t, 60, b.typical/typicalUnit, 1)
-	b.see(3, 0, 28, 3*60+28*8*(1200-partOverhead))
+	b.see(3, 0, 28*8*1150, 3*60+28*8*1150)
 	require.InDelta(t, 60, b.typical/typicalUnit, 1)
 	b.firsts = 500
 	b.see(3, 500, 0, 500*300)

@@ -191,16 +191,22 @@ func (p *groupSender) sendSplit(entries []batchEntry) bool {
 	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
 	p.putOff(entries)
 	split := false
-	for i := range entries {
-		e := &entries[i]
-		if !e.dirty || e.slot < p.states.worker.batch.from {
-			continue
+	for _, send := range [...]func(int, uint64) error{p.states.sendBlock, p.states.sendLarge} {
+		for i := range entries {
+			e := &entries[i]
+			if !e.dirty || e.slot < p.states.worker.batch.from {
+				continue
+			}
+			if send(int(e.slot)>>6, 1<<(e.slot&63)) != nil {
+				p.behind = int(e.slot) + 1
+				break
+			}
+			split = split || len(entries) > 1
 		}
-		if p.states.sendBlock(int(e.slot)>>6, 1<<(e.slot&63)) != nil {
-			p.behind = int(e.slot) + 1
+		if p.behind != 0 {
 			break
 		}
-		split = split || len(entries) > 1
+		p.packet.finish()
 	}
 	p.packet.finish()
 	if split {

@@ -4,6 +4,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -12,8 +13,8 @@ import (
 // partOverhead exceeds the bytes that precede the payload of a part in a packet.
 const partOverhead = 48
 
-// beginLarge splits the slot's present state into parts and sends them.
-func (p *stateSender) beginLarge(slot int) error {
+// beginLarge splits the slot's present state into parts, which sendLarge sends.
+func (p *stateSender) beginLarge(slot int) {
 	s := p.snap
 	info := &s.Slots.Info[slot]
 	r := p.worker.FullState(slot)
@@ -23,14 +24,28 @@ func (p *stateSender) beginLarge(slot int) error {
 	w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
 	delta.WriteSet(&w, &info.Set, &delta.Set{})
 	w.WriteRun(p.worker.Bytes(r), int(r.Bits))
-	l := &ackstate.LargeState{Tick: s.Tick, Encoded: w.Bytes(), Size: s.Opts.MTU - partOverhead}
+	l := &ackstate.LargeState{Tick: s.Tick, Encoded: w.Bytes(), Size: p.packet.budget.partSize()}
 	l.Parts = make([]ackstate.PartStatus, (len(l.Encoded)+l.Size-1)/l.Size)
 	l.Missed = len(l.Parts)
 	p.acked.Large[slot] = l
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	p.acked.Acks.Shown[b] |= bit
 	p.acked.Acks.Large[b] |= bit
-	return p.sendParts(slot)
+	p.acked.MarkDirty(b, bit)
+}
+
+// sendLarge sends those of the slots of a block whose states are larger than a packet. They are clean afterwards, until
+// a part is lost.
+func (p *stateSender) sendLarge(b int, d uint64) error {
+	live, _ := p.acked.Split(b, d&p.acked.Acks.Large[b])
+	for slot := range bitset.Slots(b, live) {
+		p.acked.Dirty.Remove(slot) // before it is sent: a lost part marks it again
+		if err := p.sendParts(slot); err != nil {
+			p.acked.MarkDirty(b, 1<<(slot&63))
+			return err
+		}
+	}
+	return nil
 }
 
 // sendParts sends the parts of the slot's state that were not sent yet, or were lost.
@@ -46,6 +61,7 @@ func (p *stateSender) sendParts(slot int) error {
 			return err
 		}
 		k.sent.Part, k.sent.PartTick = uint16(i), l.Tick
+		k.budget.parts += 8 * min(l.Size, len(l.Encoded)-i*l.Size)
 		l.Parts[i] = ackstate.PartInFlight
 		k.finish()
 		p.stats.Parts++

@@ -26,6 +26,8 @@ const (
 	structureShare = 8
 	// updateShare is the share that is reserved for updates while there is a mass of spawns: more than take a second.
 	updateShare = 8
+	// smallShare is the share that is reserved for states that fit into a packet while there are larger ones.
+	smallShare = 2
 	// margin is the share of the room that is left free for entries longer than estimated.
 	margin = 32
 )
@@ -92,7 +94,7 @@ func (p *selector) askWeights(c *chooser) []snapshot.SlicedWeights {
 }
 
 // choose sets c.chosen to the dirty slots that are sent, as many as so many bits have room for. rate is that of the
-// budget. Despawns, spawns and updates have shares of their own, and compete for the rest as well.
+// budget. Despawns, spawns, updates and small states have shares of their own, and compete for the rest as well.
 func (p *selector) choose(c *chooser, room int, cost prices, rate int64) {
 	u := &p.Urgency
 	c.begin(p.snap.Slots.Len())
@@ -108,6 +110,10 @@ func (p *selector) choose(c *chooser, room int, cost prices, rate int64) {
 	if int64(p.fresh)*int64(cost.dear) > 8*rate && p.addCandidates(c, updates) {
 		used += c.choose(u, room/updateShare, cost)
 	}
+	// A part of a large state takes the room of very many updates.
+	if len(p.acked.Large) > 0 && p.addCandidates(c, small) {
+		used += c.choose(u, room/smallShare, cost)
+	}
 	if p.addCandidates(c, everything) {
 		c.choose(u, room-room/margin-used, cost)
 	}
@@ -120,6 +126,7 @@ const (
 	despawns   share = iota
 	spawns           // of entities of which the peer holds nothing
 	updates          // of the others
+	small            // of all entities whose states fit into a packet
 	everything       // dirty
 )
 
@@ -136,6 +143,8 @@ func (p *selector) addCandidates(c *chooser, of share) bool {
 			c.add(b, live&p.acked.Acks.None[b], ^uint64(0))
 		case updates:
 			c.add(b, live&^p.acked.Acks.None[b], p.acked.Acks.Large[b])
+		case small:
+			c.add(b, live&^p.acked.Acks.Large[b], p.acked.Acks.None[b])
 		default:
 			c.add(b, d, p.acked.Costly(b, live))
 		}

@@ -76,7 +76,7 @@ func (p *Sender) Begin(key wire.Key, isCompact bool) {
 	}
 	p.Budget.begin()
 	p.Selector.drop()
-	p.states.resume = 0
+	p.states.restart()
 	p.groups.begin()
 	p.KeepAlive = KeepAlive{next: p.acked.Log.Next}
 	p.Rests, p.Sending = false, false

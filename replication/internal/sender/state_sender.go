@@ -16,30 +16,50 @@ var (
 	errFull = errors.New("replication: too many packets in flight")
 )
 
-// A stateSender sends the states of dirty slots in slot order, block by block. It stops when no
-// more packets may be sent, and goes on from there in the next tick.
+// A stateSender sends the states of dirty slots in slot order, block by block, and then those that are larger than a
+// packet, so that these do not keep others from their turn. It stops when no more packets may be sent, and goes on from
+// there in the next tick.
 type stateSender struct {
 	*peer
 	packet    *packetWriter
 	worker    *worker
 	packetSet int32 // of the worker, that the peer copies from in the present tick, or NoSet
 	sources   encode.Sources
-	resume    int // 1 more than the slot to begin with, if the last tick had to stop; else 0
+	resume    place // among states that fit into a packet
+	parts     place // among larger ones
 }
+
+// A place is 1 more than the slot to begin with, if the last tick had to stop; else 0.
+type place int
+
+// restart drops where to go on.
+func (p *stateSender) restart() { p.resume, p.parts = 0, 0 }
+
+// stopped reports whether the last tick had to stop.
+func (p *stateSender) stopped() bool { return p.resume|p.parts != 0 }
 
 // send sends the dirty ones of some slots, except for slots in groups.
 func (p *stateSender) send(of bitset.Set) {
-	first := max(p.resume-1, 0)
-	p.resume = 0
-	if p.sendSlots(of, first, len(of)<<6) && first > 0 {
-		p.packet.finish() // slots ascend within a packet
-		p.sendSlots(of, 0, first)
+	if p.sendFrom(&p.resume, of, false) && len(p.acked.Large) > 0 {
+		p.packet.finish()
+		p.sendFrom(&p.parts, of, true)
 	}
 	p.packet.finish()
 }
 
-// sendSlots sends the dirty ones of some slots in a range. It returns false if it had to stop.
-func (p *stateSender) sendSlots(of bitset.Set, from, to int) bool {
+// sendFrom sends the dirty ones of some slots, from a place on: those that are larger than a packet, or the others. It
+// returns false if it had to stop.
+func (p *stateSender) sendFrom(at *place, of bitset.Set, large bool) bool {
+	first := max(int(*at)-1, 0)
+	if *at = p.sendSlots(of, first, len(of)<<6, large); *at == 0 && first > 0 {
+		p.packet.finish() // slots ascend within a packet
+		*at = p.sendSlots(of, 0, first, large)
+	}
+	return *at == 0
+}
+
+// sendSlots is sendFrom for a range of slots. It returns the place where it had to stop, or 0.
+func (p *stateSender) sendSlots(of bitset.Set, from, to int, large bool) place {
 	for b := range p.acked.DirtyBlocks.Between(from>>6, (to+63)>>6) {
 		d := of[b] & p.acked.DirtyIn(b) &^ p.acked.Grouped(b)
 		if b<<6 < from {
@@ -51,19 +71,26 @@ func (p *stateSender) sendSlots(of bitset.Set, from, to int) bool {
 		if d == 0 {
 			continue
 		}
-		if p.sendBlock(b, d) != nil {
-			p.resume = b<<6 + bits.TrailingZeros64(p.acked.Dirty[b]&d) + 1
-			return false
+		var err error
+		if large {
+			err = p.sendLarge(b, d)
+		} else {
+			err = p.sendBlock(b, d)
+			d &^= p.acked.Acks.Large[b]
+		}
+		if err != nil {
+			return place(b<<6 + bits.TrailingZeros64(p.acked.Dirty[b]&d) + 1)
 		}
 	}
-	return true
+	return 0
 }
 
 // sendBlock sends what the peer needs of slots of a block. They are clean afterwards, until they
-// change or what was sent is lost.
+// change or what was sent is lost; but those that are larger than a packet stay dirty, for sendLarge.
 func (p *stateSender) sendBlock(b int, d uint64) error {
 	live, gone := p.acked.Split(b, d)
 	p.acked.Dirty[b] &^= d &^ live &^ gone // gone before the peer was sent any of them
+	live &^= p.acked.Acks.Large[b]
 	d = live | gone
 	var set *encode.PacketSet
 	copies := uint64(0)
@@ -71,8 +98,7 @@ func (p *stateSender) sendBlock(b int, d uint64) error {
 		set = &p.worker.Sets.List[p.packetSet]
 		copies = p.copies(set, b, live)
 	}
-	large := live & p.acked.Acks.Large[b]
-	if others := live &^ (large | copies); others != 0 {
+	if others := live &^ copies; others != 0 {
 		p.acked.Classify(b, others)
 	}
 	for d != 0 {
@@ -86,15 +112,13 @@ func (p *stateSender) sendBlock(b int, d uint64) error {
 				continue
 			}
 			copies = 0
-			p.acked.Classify(b, d&live&^large)
+			p.acked.Classify(b, d&live)
 		}
 		p.acked.Dirty[b] &^= bit // before it is sent: a lost part marks it again
 		var err error
 		switch {
 		case gone&bit != 0:
 			err = p.sendDespawn(b<<6 + i)
-		case large&bit != 0:
-			err = p.sendParts(b<<6 + i)
 		default:
 			err = p.sendState(b<<6+i, baseline.ClassOf(p.acked.Classes.List, bit))
 		}
@@ -126,7 +150,8 @@ func (p *stateSender) sendState(slot int, c *baseline.Class) error {
 		p.acked.Acks.Shown.Add(slot)
 		return nil
 	case errTooLarge:
-		return p.beginLarge(slot)
+		p.beginLarge(slot)
+		return nil
 	default:
 		return err
 	}

@@ -33,7 +33,7 @@ func (p *Sender) prepare(c *chooser) {
 	p.acked.ChooseLikely()
 	p.acked.NoteAllChurn()
 	p.planned, p.Relays = sendNothing, false
-	inOrder := p.acked.FindPeriod() && p.states.resume == 0 && p.Budget.ample()
+	inOrder := p.acked.FindPeriod() && !p.states.stopped() && p.Budget.ample()
 	if p.Rests = !p.HasMessages && p.acked.MayRest(); p.Rests {
 		p.rest()
 		return
@@ -154,7 +154,7 @@ func (p *Sender) sendAll() {
 		return
 	}
 	p.sendDirty(p.acked.Period.Changed)
-	if p.states.resume == 0 {
+	if !p.states.stopped() {
 		p.Packet.apart = true
 		p.sendDirty(p.acked.Dirty)
 		p.Packet.apart = false
@@ -168,7 +168,7 @@ func (p *Sender) sendDirty(of bitset.Set) {
 		p.sendUngrouped(of)
 		p.groups.send(of)
 	case p.groups.send(of):
-		p.states.resume = 0
+		p.states.restart()
 	default:
 		p.sendUngrouped(of)
 	}
@@ -188,7 +188,7 @@ func (p *Sender) sendChosen(c *chooser) {
 		p.Selector.choose(c, p.Budget.affordable(), p.Budget.cost, p.Budget.Rate)
 		p.groups.complete(c.chosen)
 		p.sendDirty(c.chosen)
-		if p.acked.Log.Next == sent || p.states.resume != 0 || p.groups.behind != 0 || !p.Budget.affords(1) {
+		if p.acked.Log.Next == sent || p.states.stopped() || p.groups.behind != 0 || !p.Budget.affords(1) {
 			return
 		}
 	}
@@ -205,7 +205,7 @@ func (p *Sender) end() {
 		} else {
 			p.Selector.Urgency.wait(p.acked.Dirty)
 			if p.acked.MaySendNow() {
-				p.Budget.learn(p.planned == sendAll && p.states.resume == 0)
+				p.Budget.learn(p.planned == sendAll && !p.states.stopped())
 			}
 		}
 	}
