@@ -35,18 +35,9 @@ const (
 )
 
 func main() {
-	loss := flag.Float64("loss", 0.1, "share of packets that get lost")
-	latency := flag.Duration("latency", 60*time.Millisecond, "one way")
-	jitter := flag.Duration("jitter", 15*time.Millisecond, "by which packets are late or early")
-	rows := flag.Int("rows", 44, "frames to draw")
-	flag.Parse()
-
+	line, rows := flags()
 	schema := replication.NewSchema()
 	replication.Register[Position](schema)
-	line := netsim.Config{Loss: *loss, Latency: netsim.Ticks(*latency, steps), Jitter: netsim.Ticks(*jitter, steps)}
-	if err := line.Validate(); err != nil {
-		log.Fatal(err)
-	}
 	link := netsim.NewLink(1, line)
 	world, clientWorld := ecs.NewWorld(), ecs.NewWorld()
 	server := replication.NewServer(&world, schema, replication.WithTickRate(ticks))
@@ -59,6 +50,7 @@ func main() {
 	ball := world.NewEntity(positionID, replication.ReplicatedID(&world))
 	shown, drawn := ecs.ComponentID[Position](&clientWorld), ecs.ComponentID[Drawn](&clientWorld)
 
+	fmt.Printf(" %-*s   %s\n", width, "newest state", "interpolated")
 	var raw, smooth motion
 	for step, frame := 0, 0; step < 20*steps; step++ {
 		link.Step()
@@ -85,7 +77,7 @@ func main() {
 			}
 			raw.add(p.X)
 			smooth.add(d.X)
-			if raw.frames <= *rows {
+			if raw.frames <= rows {
 				fmt.Printf("|%s|  |%s|\n", raw.row(), smooth.row())
 			}
 		}
@@ -94,8 +86,30 @@ func main() {
 	fmt.Printf("\n%28s %16s %16s\n", "", "newest state", "interpolated")
 	fmt.Printf("%-28s %16.2f %16.2f\n", "largest step of a frame", raw.largest, smooth.largest)
 	fmt.Printf("%-28s %16d %16d\n", "frames that stand still", raw.still, smooth.still)
+	fmt.Println("The ball itself stands still for a frame or so at each end of its swing.")
 	fmt.Printf("delay of %v besides the way of packets, %d of %d frames starved, speed %.3f\n",
 		stats.Delay.Round(time.Millisecond), stats.Starved, stats.Frames, stats.Speed)
+}
+
+// flags returns the line of the flags, and how many frames to draw.
+func flags() (line netsim.Config, rows int) {
+	loss := flag.Float64("loss", 0.1, "share of packets that get lost")
+	latency := flag.Duration("latency", 60*time.Millisecond, "one way")
+	jitter := flag.Duration("jitter", 15*time.Millisecond, "by which packets are late or early")
+	flag.IntVar(&rows, "rows", 44, "frames to draw")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(),
+			"interpolation draws a swinging ball as a client gets it and as package playout shows it.")
+		flag.PrintDefaults()
+	}
+	if flag.Parse(); flag.NArg() > 0 {
+		log.Fatalf("interpolation: unexpected argument %q: flags come with a value, as in -loss 0.2", flag.Arg(0))
+	}
+	line = netsim.Config{Loss: *loss, Latency: netsim.Ticks(*latency, steps), Jitter: netsim.Ticks(*jitter, steps)}
+	if err := line.Validate(); err != nil {
+		log.Fatal(err)
+	}
+	return line, rows
 }
 
 // A motion is what was seen of the ball.
