@@ -190,29 +190,29 @@ func (p *groupSender) sendBatch(entries []batchEntry) bool {
 func (p *groupSender) sendSplit(entries []batchEntry) bool {
 	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
 	p.putOff(entries)
-	split := false
-	for _, send := range [...]func(int, uint64) error{p.states.sendBlock, p.states.sendLarge} {
-		for i := range entries {
-			e := &entries[i]
-			if !e.dirty || e.slot < p.states.worker.batch.from {
-				continue
-			}
-			if send(int(e.slot)>>6, 1<<(e.slot&63)) != nil {
-				p.behind = int(e.slot) + 1
-				break
-			}
-			split = split || len(entries) > 1
-		}
-		if p.behind != 0 {
-			break
-		}
-		p.packet.finish()
-	}
-	p.packet.finish()
-	if split {
+	first := p.acked.Log.Next
+	all := p.sendEach(entries, p.states.sendBlock) && p.sendEach(entries, p.states.sendLarge)
+	if len(entries) > 1 && p.acked.Log.Next != first {
 		p.stats.SplitGroups++
 	}
-	return p.behind == 0
+	return all
+}
+
+// sendEach sends the dirty ones of entries by a method of the stateSender. It returns false if no more packets may be
+// sent.
+func (p *groupSender) sendEach(entries []batchEntry, send func(b int, slots uint64) error) bool {
+	defer p.packet.finish()
+	for i := range entries {
+		e := &entries[i]
+		if !e.dirty || e.slot < p.states.worker.batch.from {
+			continue
+		}
+		if send(int(e.slot)>>6, 1<<(e.slot&63)) != nil {
+			p.behind = int(e.slot) + 1
+			return false
+		}
+	}
+	return true
 }
 
 // putOff marks entries dirty again.
