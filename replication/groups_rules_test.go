@@ -88,7 +88,7 @@ func TestGroupsLargerThanAPacket(t *testing.T) {
 			seed := seedOf(t)
 			w := ecs.NewWorld()
 			s := NewServer(&w, testSchema(), WithSeed(seed), WithMTU(200))
-			s.sender.workers.Caches[0].Limit = 1000 // little memory for encoded entries
+			s.sender.workers.List[0].Limit = 1000 // little memory for encoded entries
 			g := newGame(seed, &w, faceOf(s.schema), 60)
 			o := newTruth()
 			ends := []*end{

@@ -495,8 +495,8 @@ func TestGroupsWithWorkers(t *testing.T) {
 	play := func(workers, limit int) (sent [][]byte) {
 		f := newCrewGame(seed, 20, 6, WithMTU(600), WithWorkers(workers))
 		f.rarity = 4
-		for i := range f.server.sender.workers.Caches {
-			f.server.sender.workers.Caches[i].Limit = limit
+		for i := range f.server.sender.workers.List {
+			f.server.sender.workers.List[i].Limit = limit
 		}
 		for k := range 12 {
 			e := f.connect(netsim.Config{Latency: float64(1 + k%4), Loss: float64(k%3) * 0.1})

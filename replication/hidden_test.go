@@ -23,7 +23,7 @@ func TestOldBaselinesDoNotDependOnOtherSlots(t *testing.T) {
 	first := x.server.snap.Tick
 	known := func(at delta.Tick) bool {
 		w := bitbuf.NewWriter(make([]byte, 500))
-		_, _, known := x.server.sender.workers.Caches[0].EncodeUpdate(&w, slot(), delta.Baselines{A1: at})
+		_, _, known := x.server.sender.workers.List[0].EncodeUpdate(&w, slot(), delta.Baselines{A1: at})
 		return known
 	}
 	set := func(v float32) { (*tPosition)(x.world.Get(e, position)).X = v }

@@ -72,7 +72,7 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 				p := r.fakes[0].peer
 				tables = float64(sizeOfAcks(&p.acked.Acks)+8*(cap(p.acked.Dirty)+cap(p.acked.DirtyBlocks)+cap(p.out.Selector.Urgency.Waiting))+int(unsafe.Sizeof(sender.Sliced{}))*cap(p.out.Selector.Urgency.Blocks)) / float64(c.entities)
 				with := heapInUse()
-				clear(r.server.sender.workers.Caches)
+				clear(r.server.sender.workers.List)
 				without := heapInUse()
 				runtime.KeepAlive(r)
 				return without - int64(n)*int64(unsafe.Sizeof(fakeClient{})), with - without

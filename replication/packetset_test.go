@@ -212,7 +212,7 @@ func TestSharedPacketsAgainstOldBaselines(t *testing.T) {
 		if len(packets) > 0 {
 			x.requireEqual()
 		}
-		for _, st := range x.server.sender.workers.Caches[0].Sets.List {
+		for _, st := range x.server.sender.workers.List[0].Sets.List {
 			reached = reached || removed && now-st.Base > snapshot.RecentTicks && st.Slots[0] != 0
 		}
 	}
@@ -255,8 +255,8 @@ func TestMoreSharedPacketsThanTheLimit(t *testing.T) {
 		}
 		for range 90 {
 			c.tickAll()
-			for i := range c.server.sender.workers.Caches {
-				most = max(most, len(c.server.sender.workers.Caches[i].Sets.List))
+			for i := range c.server.sender.workers.List {
+				most = max(most, len(c.server.sender.workers.List[i].Sets.List))
 			}
 		}
 		for _, m := range c.members {
@@ -343,7 +343,7 @@ func TestBlocksAreNotCopiedAcrossOtherEntries(t *testing.T) {
 func TestSharedPacketsReleaseTheirMemory(t *testing.T) {
 	c := newLoadWorld(t, 70, loadSchema())
 	c.join(1, 0)
-	cache := &c.server.sender.workers.Caches[0].Sets
+	cache := &c.server.sender.workers.List[0].Sets
 	kept := func() (n int) {
 		for _, st := range cache.List[:cap(cache.List)] {
 			if st.Slots != nil {

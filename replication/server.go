@@ -311,8 +311,8 @@ func (s *Server) Stats() ServerStats {
 	stats.RawBits, stats.Spawns, stats.Despawns = c.RawBits, c.Spawns, c.Despawns
 	stats.Clamped, stats.CopiedMarkers = c.Clamped, c.CopiedMarkers
 	stats.Fields = append([]FieldStats(nil), s.stats.Fields...)
-	for w := range s.sender.workers.Caches {
-		c := &s.sender.workers.Caches[w]
+	for w := range s.sender.workers.List {
+		c := &s.sender.workers.List[w]
 		stats.Entries += c.Copied
 		stats.Encoded += c.Made
 		stats.SharedPackets += c.Shared

@@ -67,8 +67,8 @@ func TestSendFunctionsRunOnTheCallersGoroutine(t *testing.T) {
 				}
 				play(100, true)
 				requireEqualSoon(t, s, o, ends, 200)
-				for i := range s.sender.workers.Caches {
-					require.Less(t, len(s.sender.workers.Caches[i].Box.Queued), 100, "packets of ticks before")
+				for i := range s.sender.workers.List {
+					require.Less(t, len(s.sender.workers.List[i].Box.Queued), 100, "packets of ticks before")
 				}
 				for _, e := range ends {
 					before := sent

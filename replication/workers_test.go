@@ -37,8 +37,8 @@ func (f *askingFilter) Matches(mask *ecs.Mask) bool {
 func playWithWorkers(t *testing.T, workers, limit, peers, ticks int, seed uint64) (sent [][]byte, calls int) {
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed), WithWorkers(workers))
-	for i := range s.sender.workers.Caches {
-		s.sender.workers.Caches[i].Limit = limit
+	for i := range s.sender.workers.List {
+		s.sender.workers.List[i].Limit = limit
 	}
 	g := newGame(seed, &w, faceOf(s.schema), 90)
 	grid := s.NewGrid(20, "tPosition.X", "tPosition.Y")
@@ -105,7 +105,7 @@ func playWithWorkers(t *testing.T, workers, limit, peers, ticks int, seed uint64
 			e.step(t)
 		}
 	}
-	if s.sender.workers.Caches[0].Made == 0 {
+	if s.sender.workers.List[0].Made == 0 {
 		require.Fail(t, "nothing was encoded")
 	}
 	return sent, calls

@@ -162,7 +162,7 @@ func (p *Tracker) Grouped(b int) uint64 {
 // unseenIn reports whether the client has seen nothing of a slot since that joined a group, and is only to be sent the
 // end of what was there before. Then nothing that it is sent may depend on the group.
 func (p *Tracker) unseenIn(g *interest.Group, slot int32) bool {
-	return p.unseen(int(slot)>>6)>>(slot&63)&1 != 0 && !p.Acks.Since[slot].After(g.Bound(slot))
+	return p.unseen(int(slot)>>6)>>(slot&63)&1 != 0 && !p.Acks.Since[slot].After(g.Since(slot))
 }
 
 // TravelsWith reports whether the peer is sent a slot together with a group that the slot is bound to: not if it has

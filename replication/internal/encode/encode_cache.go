@@ -117,9 +117,9 @@ func (c *Cache) clear() {
 	c.packed.Costs = c.packed.Costs[:0]
 }
 
-// Bound empties the cache if it exceeds its limit. It is called between peers, since pointers to entries and their
+// Trim empties the cache if it exceeds its limit. It is called between peers, since pointers to entries and their
 // indices become invalid. Dropped entries are encoded again on demand.
-func (c *Cache) Bound() {
+func (c *Cache) Trim() {
 	if c.used > c.Limit {
 		c.Finish()
 		c.clear()

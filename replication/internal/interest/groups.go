@@ -244,8 +244,8 @@ func later(a, b delta.Tick) delta.Tick {
 	return a
 }
 
-// Bound returns the tick from which on a slot has been with the group, as a member or a former one.
-func (g *Group) Bound(slot int32) delta.Tick {
+// Since returns the tick from which on a slot has been with the group, as a member or a former one.
+func (g *Group) Since(slot int32) delta.Tick {
 	for i := range g.Members {
 		if m := &g.Members[i]; m.Slot == slot {
 			return m.first

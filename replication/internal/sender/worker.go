@@ -41,7 +41,7 @@ func (c *worker) fill(peers []*Sender) {
 	c.makePacketSets(peers)
 	for _, p := range peers {
 		if !p.Rests {
-			c.Bound()
+			c.Trim()
 			p.Sending = true
 			p.sendPlanned(c)
 		}

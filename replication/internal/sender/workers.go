@@ -20,7 +20,7 @@ const MaxWorkers = 64
 // The first worker runs on the goroutine that calls Replicate, and so does everything that calls
 // functions of the user: a panic of these reaches the caller.
 type Workers struct {
-	Caches []worker
+	List   []worker
 	parts  encode.Partitions
 	sets   []*encode.PacketSets // by worker
 	jobs   []func()             // by worker; made once, so that starting them allocates nothing
@@ -31,10 +31,10 @@ type Workers struct {
 
 // Init makes n workers.
 func (w *Workers) Init(snap *snapshot.Snapshot, n int) {
-	w.Caches = make([]worker, n)
-	for i := range w.Caches {
-		w.Caches[i].init(snap, &w.parts)
-		w.sets = append(w.sets, &w.Caches[i].Sets)
+	w.List = make([]worker, n)
+	for i := range w.List {
+		w.List[i].init(snap, &w.parts)
+		w.sets = append(w.sets, &w.List[i].Sets)
 		w.jobs = append(w.jobs, func() {
 			defer w.group.Done()
 			w.work(i)
@@ -81,17 +81,17 @@ func (w *Workers) Ready(snap *snapshot.Snapshot) {
 // PrepareHere prepares a peer on the caller's goroutine if that calls functions of the user.
 func (w *Workers) PrepareHere(p *Sender) {
 	if p.callsBack() {
-		p.prepare(&w.Caches[0].choice)
+		p.prepare(&w.List[0].choice)
 	}
 }
 
 // Run prepares the other peers and fills the packets of all.
 func (w *Workers) Run(now delta.Tick) {
-	w.active = max(1, min(len(w.Caches), len(w.peers)))
-	for i := range w.Caches {
-		w.Caches[i].begin(now)
+	w.active = max(1, min(len(w.List), len(w.peers)))
+	for i := range w.List {
+		w.List[i].begin(now)
 	}
-	if len(w.Caches) > 1 {
+	if len(w.List) > 1 {
 		slices.SortStableFunc(w.peers, func(a, b *Sender) int {
 			return cmp.Compare(now-a.acked.Recent, now-b.acked.Recent)
 		})
@@ -102,8 +102,8 @@ func (w *Workers) Run(now delta.Tick) {
 	}
 	w.work(0)
 	w.group.Wait()
-	for i := range w.Caches {
-		w.Caches[i].finish()
+	for i := range w.List {
+		w.List[i].finish()
 	}
 	encode.UpdatePartitions(w.sets, now)
 }
@@ -111,7 +111,7 @@ func (w *Workers) Run(now delta.Tick) {
 // work is the share of one worker.
 func (w *Workers) work(i int) {
 	n := len(w.peers)
-	c, peers := &w.Caches[i], w.peers[i*n/w.active:(i+1)*n/w.active]
+	c, peers := &w.List[i], w.peers[i*n/w.active:(i+1)*n/w.active]
 	for _, p := range peers {
 		p.box, p.first = &c.Box, -1
 		if !p.callsBack() {
