@@ -35,6 +35,7 @@ type watch struct {
 	doubted  bool   // other is valid
 	began    delta.Tick
 	refused  uint64 // by age, from newest on: the stamp was refused
+	frame    int32  // how many inputs have a stamp in common in the mean, in parts
 }
 
 // delays are those from a stamp on, in parts of a tick.
@@ -43,6 +44,7 @@ type delays struct {
 	input   int32      // up to that tick; usual is the latest
 	arrival int32      // up to the arrival of the input; usual is the least
 	acked   int32      // up to the newest acknowledged tick; usual is the most
+	frame   int32      // how many inputs have the stamp, since the client gave them in one frame, in parts
 }
 
 const (
@@ -56,6 +58,9 @@ const (
 	relax  = blend.Parts / 64
 	// lookBack is the number of ticks whose stamps are considered when a view is asked for. The others are forgotten.
 	lookBack = wire.InputTicks - message.InputsBehind
+	// longestFrame is how many inputs count as given in one frame, at most, and slowFrames how slowly the mean follows.
+	longestFrame = 16
+	slowFrames   = 64
 	// neighbours is how many ticks away the stamps before and after an input may be.
 	neighbours = 4
 )
@@ -75,6 +80,7 @@ func (w *watch) steady(tick, interval delta.Tick, l *limits) bool {
 	}
 	for at := first; at != tick+1; at++ {
 		if d, ok := w.delaysOf(at); ok {
+			w.measure(&d)
 			w.consider(d, interval, l)
 		}
 	}
@@ -85,7 +91,23 @@ func (w *watch) steady(tick, interval delta.Tick, l *limits) bool {
 func (w *watch) delaysOf(tick delta.Tick) (d delays, ok bool) {
 	in, ok := w.messages.Inputs.Stamp(tick)
 	after := func(t delta.Tick) int32 { return int32(t-in.Shown.Tick)*blend.Parts - int32(in.Shown.Part) }
-	return delays{tick, after(tick), after(in.Arrived), after(in.Acked)}, ok
+	return delays{tick: tick, input: after(tick), arrival: after(in.Arrived), acked: after(in.Acked)}, ok
+}
+
+// measure sets the frame of an input. In a long frame the client sends acknowledgements once, before its inputs or
+// after them, so which of them the server has is a matter of chance. A single long frame does not count.
+func (w *watch) measure(d *delays) {
+	n := delta.Tick(1)
+	for _, step := range [...]delta.Tick{1, ^delta.Tick(0)} {
+		for at := d.tick + step; n < longestFrame; at += step {
+			if in, ok := w.delaysOf(at); !ok || in.input-d.input != int32(at-d.tick)*blend.Parts {
+				break
+			}
+			n++
+		}
+	}
+	w.frame += (int32(n)*blend.Parts - w.frame) / slowFrames
+	d.frame = min(int32(n)*blend.Parts, w.frame)
 }
 
 // late returns by how many ticks the input of a tick came later than usual. It has a stamp.
@@ -143,7 +165,7 @@ func (u *delays) agree(d delays, interval delta.Tick, l *limits) bool {
 	low, high := u.input-passed*shrink, u.input+passed*grow
 	inTurn := d.input >= low-l.slack && d.input <= high+l.slack
 	if d.arrival < u.arrival-passed*shrink-max(l.slack, blend.Parts) ||
-		d.acked > u.acked+passed*grow+max(l.slack, int32(interval)*blend.Parts) {
+		d.acked > u.acked+passed*grow+max(l.slack, int32(interval)*blend.Parts, d.frame) {
 		if inTurn { // it came late, with newer acknowledgements
 			u.tick, u.input = d.tick, min(max(d.input, low), high)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/arche-replicate/arche-replicate/replication/playout"
 )
 
 // TestFishingIsRefused: a client that shifts its time by 100 ms for a shot gets no view, wherever it shifts it to; the
@@ -189,4 +190,83 @@ func TestAMissingInputIsSeenLater(t *testing.T) {
 	}
 	g.run(6)
 	require.Greater(t, missing, 20)
+}
+
+// giveAll makes the client give an input for each tick since the frame before, as clients do that draw fewer frames than
+// the server makes ticks. It returns the function that does so.
+func (g *game) giveAll() func(tick uint32) {
+	last := uint32(0)
+	return func(tick uint32) {
+		for at := max(last+1, tick-min(tick, 30)); at <= tick; at++ {
+			_ = replication.SetInput(g.client, at, Shot{})
+		}
+		last = tick
+	}
+}
+
+// TestSlowClientsAreBelieved: in long frames, acknowledgements come before the inputs or after them by chance.
+func TestSlowClientsAreBelieved(t *testing.T) {
+	replicationtest.OneGoroutine(t)
+	for _, rate := range []float64{20, 60} {
+		for _, fps := range []float64{4, 5, 6, 7, 10} {
+			for _, loss := range []float64{0, 0.05} {
+				g := newGame(t, replicationtest.Seed(t), rate, loss)
+				g.fps, g.playing, g.exact = fps, false, false
+				play := g.playOut()
+				playout.Interpolate[Position](play)
+				g.input = g.giveAll()
+				refused, all := 0, 0
+				g.tick = func() {
+					if _, exact := replication.Input[Shot](g.peer, g.server.Tick()+1); !exact || g.now < 10 {
+						return
+					}
+					if _, err := g.view(); err != nil {
+						refused++
+					}
+					all++
+				}
+				g.run(70)
+				t.Logf("%v ticks/s, %v frames/s, %v %% loss: refused %d of %d", rate, fps, 100*loss, refused, all)
+				require.Greater(t, all, int(40*rate))
+				require.Less(t, float64(refused), (0.02+1.6*loss)*float64(all))
+			}
+		}
+	}
+}
+
+// TestAFeignedLongFrameIsRefused: a client with short frames gives some inputs in a row the same stamp, of long before, as
+// if its frame had taken so long.
+func TestAFeignedLongFrameIsRefused(t *testing.T) {
+	replicationtest.OneGoroutine(t)
+	const length = 12
+	g := newGame(t, replicationtest.Seed(t), 60, 0)
+	g.delay, g.unclamped = 0.2, true
+	feigned, until, stop := map[uint32]bool{}, uint32(0), 0.
+	g.input = func(tick uint32) {
+		if g.now > 8 && tick > until+180 {
+			until, stop = tick+length, g.now
+		}
+		g.shift = 0
+		if tick < until {
+			g.shift = stop - g.now - 0.15 // the time stands still, a sixth of a second earlier
+			feigned[tick] = true
+		}
+		g.show()
+		_ = replication.SetInput(g.client, tick, Shot{})
+		g.shift = 0
+	}
+	caught, free := 0, 0
+	g.tick = func() {
+		next := g.server.Tick() + 1
+		if _, err := g.view(); !feigned[next] {
+			return
+		} else if err != nil {
+			caught++
+		} else {
+			free++
+		}
+	}
+	g.run(90)
+	t.Logf("caught %d, missed %d", caught, free)
+	require.Greater(t, percent(caught, caught+free), 90.)
 }
