@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
@@ -123,5 +124,75 @@ func TestLargeStatesDoNotStopTheMovers(t *testing.T) {
 		t.Logf("weight %d: movers wait for %d ticks at most, large states for %d", c.weight, longest[0], longest[1])
 		require.Less(t, longest[0], uint32(c.movers))
 		require.Less(t, longest[1], uint32(c.tomes))
+	}
+}
+
+// TestNothingKeepsLargeStatesFromTheirTurn: states that change all the time and take all the room, of a budget or of the
+// packets that may be in flight, leave the larger ones every second turn; also in a group, wherever the large one is.
+func TestNothingKeepsLargeStatesFromTheirTurn(t *testing.T) {
+	t.Parallel()
+	type lPage struct{ Lines [24]uint64 }
+	for _, c := range []struct {
+		budget, mtu, pages, words int
+		grouped                   bool
+		large                     int // its place among the others
+		ticks                     int
+	}{
+		{budget: 1000, pages: 1, words: 24, ticks: 400},
+		{budget: 1500, pages: 2, words: 24, ticks: 400},
+		{budget: 1000, pages: 10, words: 24, ticks: 1200},
+		{budget: 1000, pages: 40, words: 5, grouped: true, ticks: 2400},
+		{budget: 1000, pages: 40, words: 5, grouped: true, large: 39, ticks: 2400},
+		{mtu: 256, pages: 300, words: 24, ticks: 60},
+	} {
+		s := NewSchema()
+		Register[lPage](s)
+		Register[lTome](s)
+		x := connectedWire(t, s, WithMTU(cmp.Or(c.mtu, 1200)))
+		page, tome := ecs.ComponentID[lPage](x.world), ecs.ComponentID[lTome](x.world)
+		var all []ecs.Entity
+		for range c.pages {
+			all = append(all, x.spawn(page))
+		}
+		large := all[c.large]
+		if x.rounds(60); !c.grouped {
+			large = x.spawn()
+		}
+		if c.grouped {
+			g := x.server.NewGroup()
+			for _, e := range all {
+				g.Add(e)
+			}
+		}
+		if x.rounds(10); c.budget > 0 {
+			x.peer.SetBudget(c.budget)
+		}
+		n := uint64(1)
+		next := func() uint64 {
+			n = n*6364136223846793005 + 1442695040888963407
+			return n ^ n>>29
+		}
+		x.world.Add(large, tome)
+		for i := range (*lTome)(x.world.Get(large, tome)).Pages {
+			(*lTome)(x.world.Get(large, tome)).Pages[i] = next()
+		}
+		arrived := func() bool {
+			m, ok := x.mirrored(large)
+			return ok && x.mirror.Has(m, ecs.ComponentID[lTome](x.mirror))
+		}
+		var late [][][]byte
+		for tick := 0; tick < c.ticks && !arrived(); tick++ {
+			for _, e := range all {
+				for i := range c.words {
+					(*lPage)(x.world.Get(e, page)).Lines[i] = next()
+				}
+			}
+			x.deliver(x.replicate()...)
+			if late = append(late, x.apply()); len(late) > 12 {
+				x.answer(late[0]...)
+				late = late[1:]
+			}
+		}
+		require.True(t, arrived(), "%+v", c)
 	}
 }

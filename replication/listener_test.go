@@ -39,6 +39,19 @@ func TestListenerRemovesWhatSpawns(t *testing.T) {
 	x.requireEqual()
 }
 
+// TestListenerRemovesTheMarker: the entity is updated nevertheless.
+func TestListenerRemovesTheMarker(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	position := ecs.ComponentID[tPosition](x.world)
+	l := listener.NewCallback(func(w *ecs.World, e ecs.EntityEvent) { w.Remove(e.Entity, MirroredID(w)) }, event.EntityCreated)
+	x.mirror.SetListener(&l)
+	e := x.spawn(position)
+	x.rounds(3)
+	(*tPosition)(x.world.Get(e, position)).X = 1
+	x.rounds(3)
+	require.EqualValues(t, 1, x.position(e).X)
+}
+
 // TestListenerRemovesWhatChanges: an entity goes when the server adds a component or removes one, also one under a
 // condition.
 func TestListenerRemovesWhatChanges(t *testing.T) {

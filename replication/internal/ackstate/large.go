@@ -1,6 +1,10 @@
 package ackstate
 
-import "github.com/arche-replicate/arche-replicate/delta"
+import (
+	"slices"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
 
 // Large states. An entity whose entry does not fit into a packet is sent in full as of one tick, in
 // parts that are each retransmitted until acknowledged. The client shows the state when all parts
@@ -23,3 +27,18 @@ const (
 	PartInFlight
 	partAcked
 )
+
+// TurnEnds reports whether the parts that were sent make up packets of so many bytes, so that others have their turn.
+func (l *LargeState) TurnEnds(packet int) bool {
+	return slices.Index(l.Parts, PartUnsent)%max(packet/l.Size, 1) == 0
+}
+
+// LargeWaits reports whether a state that is larger than a packet, and in no group, has parts to send.
+func (p *Tracker) LargeWaits() bool {
+	for slot := range p.Large {
+		if p.Dirty.Has(slot) && p.Grouped(slot>>6)>>(slot&63)&1 == 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -226,7 +226,9 @@ func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState)
 		return
 	}
 	id := wire.NetID{Slot: slot, Generation: state.Generation}
-	*(*Mirrored)(a.View.World.Get(m.Entity, a.View.Marker)) = Mirrored{ID: id, By: a}
+	if marker := (*Mirrored)(a.View.World.Get(m.Entity, a.View.Marker)); marker != nil { // else a listener removed it
+		*marker = Mirrored{ID: id, By: a}
+	}
 	if a.Schema.MessagesRefer {
 		a.names.Set(m.Entity, id)
 	}

@@ -191,28 +191,35 @@ func (p *groupSender) sendSplit(entries []batchEntry) bool {
 	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
 	p.putOff(entries)
 	first := p.acked.Log.Next
-	all := p.sendEach(entries, p.states.sendBlock) && p.sendEach(entries, p.states.sendLarge)
+	for i := range entries {
+		e := &entries[i]
+		if e.dirty && e.slot >= p.states.worker.batch.from && !p.sendAlone(int(e.slot)) {
+			break
+		}
+	}
+	p.packet.finish()
 	if len(entries) > 1 && p.acked.Log.Next != first {
 		p.stats.SplitGroups++
 	}
-	return all
+	return p.behind == 0
 }
 
-// sendEach sends the dirty ones of entries by a method of the stateSender. It returns false if no more packets may be
-// sent.
-func (p *groupSender) sendEach(entries []batchEntry, send func(b int, slots uint64) error) bool {
-	defer p.packet.finish()
-	for i := range entries {
-		e := &entries[i]
-		if !e.dirty || e.slot < p.states.worker.batch.from {
-			continue
-		}
-		if send(int(e.slot)>>6, 1<<(e.slot&63)) != nil {
-			p.behind = int(e.slot) + 1
-			return false
-		}
+// sendAlone sends the state of a slot. It returns false if no more packets may be sent. The turn of a large state is a
+// packet of full size, in parts.
+func (p *groupSender) sendAlone(slot int) bool {
+	b, bit, parts := slot>>6, uint64(1)<<(slot&63), p.stats.Parts
+	err := p.states.sendBlock(b, bit)
+	if err == nil {
+		err = p.states.sendLarge(b, bit)
 	}
-	return true
+	if err == nil {
+		return true
+	}
+	p.behind = slot + 1
+	if l := p.acked.Large[slot]; l != nil && p.stats.Parts != parts && l.TurnEnds(p.opts.MTU-partOverhead) {
+		p.behind++
+	}
+	return false
 }
 
 // putOff marks entries dirty again.

@@ -19,8 +19,7 @@ func (p *stateSender) beginLarge(slot int) {
 	info := &s.Slots.Info[slot]
 	r := p.worker.FullState(slot)
 	r.Copies++
-	buf := make([]byte, (int(r.Bits)+7)/8+4*delta.MaxComponents)
-	w := bitbuf.NewWriter(buf)
+	w := bitbuf.NewWriter(make([]byte, (int(r.Bits)+7)/8+4*delta.MaxComponents))
 	w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
 	delta.WriteSet(&w, &info.Set, &delta.Set{})
 	w.WriteRun(p.worker.Bytes(r), int(r.Bits))
@@ -28,10 +27,9 @@ func (p *stateSender) beginLarge(slot int) {
 	l.Parts = make([]ackstate.PartStatus, (len(l.Encoded)+l.Size-1)/l.Size)
 	l.Missed = len(l.Parts)
 	p.acked.Large[slot] = l
-	b, bit := slot>>6, uint64(1)<<(slot&63)
-	p.acked.Acks.Shown[b] |= bit
-	p.acked.Acks.Large[b] |= bit
-	p.acked.MarkDirty(b, bit)
+	p.acked.Acks.Shown.Add(slot)
+	p.acked.Acks.Large.Add(slot)
+	p.acked.MarkDirty(slot>>6, 1<<(slot&63))
 }
 
 // sendLarge sends those of the slots of a block whose states are larger than a packet. They are clean afterwards, until

@@ -94,8 +94,9 @@ func (p *selector) askWeights(c *chooser) []snapshot.SlicedWeights {
 }
 
 // choose sets c.chosen to the dirty slots that are sent, as many as so many bits have room for. rate is that of the
-// budget. Despawns, spawns, updates and small states have shares of their own, and compete for the rest as well.
-func (p *selector) choose(c *chooser, room int, cost prices, rate int64) {
+// budget, and partsFirst reports that states larger than a packet come first. Despawns, spawns, updates and small
+// states have shares of their own, and compete for the rest as well.
+func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFirst bool) {
 	u := &p.Urgency
 	c.begin(p.snap.Slots.Len())
 	used := 0
@@ -110,8 +111,12 @@ func (p *selector) choose(c *chooser, room int, cost prices, rate int64) {
 	if int64(p.fresh)*int64(cost.dear) > 8*rate && p.addCandidates(c, updates) {
 		used += c.choose(u, room/updateShare, cost)
 	}
-	// A part of a large state takes the room of very many updates.
-	if len(p.acked.Large) > 0 && p.addCandidates(c, small) {
+	// A part of a large state takes the room of very many updates. These come first, unless it had no room beside them.
+	of := small
+	if partsFirst {
+		of = large
+	}
+	if len(p.acked.Large) > 0 && p.addCandidates(c, of) {
 		used += c.choose(u, room/smallShare, cost)
 	}
 	if p.addCandidates(c, everything) {
@@ -127,6 +132,7 @@ const (
 	spawns           // of entities of which the peer holds nothing
 	updates          // of the others
 	small            // of all entities whose states fit into a packet
+	large            // of the others
 	everything       // dirty
 )
 
@@ -145,6 +151,8 @@ func (p *selector) addCandidates(c *chooser, of share) bool {
 			c.add(b, live&^p.acked.Acks.None[b], p.acked.Acks.Large[b])
 		case small:
 			c.add(b, live&^p.acked.Acks.Large[b], p.acked.Acks.None[b])
+		case large:
+			c.add(b, live&p.acked.Acks.Large[b], ^uint64(0))
 		default:
 			c.add(b, d, p.acked.Costly(b, live))
 		}

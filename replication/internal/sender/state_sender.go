@@ -17,34 +17,40 @@ var (
 )
 
 // A stateSender sends the states of dirty slots in slot order, block by block, and then those that are larger than a
-// packet, so that these do not keep others from their turn. It stops when no more packets may be sent, and goes on from
-// there in the next tick.
+// packet, so that these do not keep others from their turn. If the larger ones had no turn then, they come first the
+// next time. It stops when no more packets may be sent, and goes on from there in the next tick.
 type stateSender struct {
 	*peer
-	packet    *packetWriter
-	worker    *worker
-	packetSet int32 // of the worker, that the peer copies from in the present tick, or NoSet
-	sources   encode.Sources
-	resume    place // among states that fit into a packet
-	parts     place // among larger ones
+	packet     *packetWriter
+	worker     *worker
+	packetSet  int32 // of the worker, that the peer copies from in the present tick, or NoSet
+	sources    encode.Sources
+	resume     place // among states that fit into a packet
+	parts      place // among larger ones
+	partsFirst bool  // the larger ones come first
 }
 
 // A place is 1 more than the slot to begin with, if the last tick had to stop; else 0.
 type place int
 
 // restart drops where to go on.
-func (p *stateSender) restart() { p.resume, p.parts = 0, 0 }
+func (p *stateSender) restart() { p.resume, p.parts, p.partsFirst = 0, 0, false }
 
 // stopped reports whether the last tick had to stop.
 func (p *stateSender) stopped() bool { return p.resume|p.parts != 0 }
 
 // send sends the dirty ones of some slots, except for slots in groups.
 func (p *stateSender) send(of bitset.Set) {
-	if p.sendFrom(&p.resume, of, false) && len(p.acked.Large) > 0 {
-		p.packet.finish()
+	first, parts := p.acked.Log.Next, p.stats.Parts
+	if p.partsFirst {
 		p.sendFrom(&p.parts, of, true)
 	}
-	p.packet.finish()
+	if p.sendFrom(&p.resume, of, false) && !p.partsFirst && len(p.acked.Large) > 0 {
+		p.sendFrom(&p.parts, of, true)
+	}
+	if p.stats.Parts != parts || p.acked.Log.Next != first {
+		p.partsFirst = p.stats.Parts == parts && p.acked.LargeWaits()
+	}
 }
 
 // sendFrom sends the dirty ones of some slots, from a place on: those that are larger than a packet, or the others. It
@@ -55,6 +61,7 @@ func (p *stateSender) sendFrom(at *place, of bitset.Set, large bool) bool {
 		p.packet.finish() // slots ascend within a packet
 		*at = p.sendSlots(of, 0, first, large)
 	}
+	p.packet.finish()
 	return *at == 0
 }
 

@@ -185,7 +185,7 @@ func (p *Sender) sendUngrouped(of bitset.Set) {
 func (p *Sender) sendChosen(c *chooser) {
 	for range maxChoices {
 		sent := p.acked.Log.Next
-		p.Selector.choose(c, p.Budget.affordable(), p.Budget.cost, p.Budget.Rate)
+		p.Selector.choose(c, p.Budget.affordable(), p.Budget.cost, p.Budget.Rate, p.states.partsFirst)
 		p.groups.complete(c.chosen)
 		p.sendDirty(c.chosen)
 		if p.acked.Log.Next == sent || p.states.stopped() || p.groups.behind != 0 || !p.Budget.affords(1) {
