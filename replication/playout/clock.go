@@ -83,9 +83,12 @@ func (c *clock) setInterval(interval float64) {
 	}
 }
 
+// perSecond returns how many ticks the server makes in a second, as far as known.
+func (c *clock) perSecond() float64 { return c.rate * (1 + c.pace.ahead) }
+
 // pass makes time pass for the client, and returns it in ticks.
 func (c *clock) pass(seconds float64) (ticks float64) {
-	ticks = seconds * c.rate * (1 + c.pace.ahead)
+	ticks = seconds * c.perSecond()
 	c.now += ticks
 	c.pace.pass(ticks)
 	return ticks
@@ -101,7 +104,7 @@ func (c *clock) received(at, length float64, known bool) {
 	if known {
 		offset := c.now - at
 		if slope, lasted := c.pace.add(offset, c.rate); slope != 0 {
-			c.gaps.straighten(slope, lasted)
+			c.gaps.straighten(slope, lasted, mostSpread*c.rate)
 			c.path.restart()
 			c.required, c.computed = c.want(), c.now
 		}

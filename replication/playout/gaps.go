@@ -69,14 +69,19 @@ func (g *gaps) shift(by float64, latest int, most float64) {
 }
 
 // straighten makes offsets what they would have been if they had not grown by a slope per tick for so long. What looked
-// like another path meanwhile was none.
-func (g *gaps) straighten(slope, lasted float64) {
+// like another path meanwhile was none, as far as that explains it, but for some slack.
+func (g *gaps) straighten(slope, lasted, slack float64) {
 	g.offsets = g.offsets[:0]
 	age, by := 0., 0.
 	for i := range g.n {
 		gap := &g.ring[(g.next-1-i+2*maxGaps)%maxGaps]
 		if age <= lasted {
-			by = slope*age - (g.shifted - gap.shifted)
+			grown, shifted := slope*age, g.shifted-gap.shifted
+			if slope < 0 {
+				by = grown - max(min(shifted, 0), grown-slack)
+			} else {
+				by = grown - min(max(shifted, 0), grown+slack)
+			}
 		}
 		gap.offset, gap.shifted = gap.offset+by, g.shifted
 		age += float64(gap.length)

@@ -21,6 +21,7 @@ type pace struct {
 	before  float64 // the least offset of the period before
 	any     bool    // there is one
 	periods []period
+	seen    int // periods
 }
 
 // A period is the least offset in it, by how much that is more than before, and its length, in ticks.
@@ -29,7 +30,9 @@ type period struct{ low, growth, length float64 }
 const (
 	leastPeriod = 1.     // seconds
 	leastStates = 8      // of a period
-	fewPeriods  = 6      // show a pace that is very different
+	fewPeriods  = 6      // show a pace that is very different, when the session begins
+	morePeriods = 16     // are needed later, since paths become longer and shorter in slow waves
+	begins      = 24     // periods
 	mostPeriods = 128    // show it better; older ones are forgotten
 	leastSlope  = 0.0005 // smaller differences do no harm
 	steep       = 0.1    // larger differences are those of a network that catches up,
@@ -64,7 +67,11 @@ func (p *pace) add(offset, rate float64) (slope, lasted float64) {
 	}
 	p.before, p.any = p.low, true
 	p.states, p.length = 0, 0
-	for n := fewPeriods; n <= len(p.periods) && slope == 0; n = longer(n, len(p.periods)) {
+	n := fewPeriods
+	if p.seen++; p.seen > begins {
+		n = morePeriods
+	}
+	for ; n <= len(p.periods) && slope == 0; n = longer(n, len(p.periods)) {
 		slope, lasted = p.slope(n, rate)
 	}
 	if slope == 0 {
@@ -117,8 +124,9 @@ func (p *pace) slope(n int, rate float64) (slope, length float64) {
 			from = min(from, k.low)
 		}
 	}
-	if (p.low-from)/grown < 0.5 {
+	really := (p.low - from) / grown
+	if really < 0.5 {
 		return 0, 0
 	}
-	return slope, length
+	return slope * min(really, 1), length
 }

@@ -40,7 +40,7 @@ func TestServersWithAnotherPace(t *testing.T) {
 			since := g.now
 			g.rate, lost = rate, 0 // from now on
 			g.shift = g.now - float64(g.ticked)/rate
-			g.run(20)
+			g.run(40)
 			after, _ := measure(30)
 			require.Less(t, after, 0.03, "%v ticks/s, exact again at %v", rate, since)
 			return starved, delay

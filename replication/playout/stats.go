@@ -41,7 +41,7 @@ func (p *Playout) Stats() Stats {
 		Frames: c.counts.frames, Starved: c.counts.starved, Extrapolated: p.guesses, Snaps: c.counts.snaps,
 	}
 	if c.running {
-		s.Delay = time.Duration((c.now - c.path.base() - c.time) / c.rate * float64(time.Second))
+		s.Delay = time.Duration((c.now - c.path.base() - c.time) / c.perSecond() * float64(time.Second))
 	}
 	return s
 }

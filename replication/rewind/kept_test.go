@@ -15,7 +15,13 @@ import (
 // TestViewsOfKeptEntities: an entity that its client keeps out of view is where the client shows it for as long as that
 // is known, and nowhere from then on; never where it really was, also when it comes back.
 func TestViewsOfKeptEntities(t *testing.T) {
-	g := newGame(t, replicationtest.Seed(t), 30, 0)
+	for _, window := range []int{33, 48, 64, 100} {
+		testKept(t, window)
+	}
+}
+
+func testKept(t *testing.T, window int) {
+	g := newGame(t, replicationtest.Seed(t), 30, 0, replication.WithWindow(window))
 	g.playing, g.exact = false, false
 	Keep[Position](g.history)
 	e, other := g.spawn(3), g.spawn(4)
@@ -59,7 +65,46 @@ func TestViewsOfKeptEntities(t *testing.T) {
 		}
 	}
 	g.run(40)
+	t.Logf("window %d: found %d times, not found %d times", window, found, gone)
 	require.Greater(t, found, 60)
-	require.Greater(t, gone, 60)
+	require.Greater(t, gone, 60*64/window/2)
 	require.Greater(t, again, 60)
+}
+
+// TestViewsOfWhatIsAwayForAMoment: an entity that rests, and that nobody saw for some ticks, is found all the time.
+func TestViewsOfWhatIsAwayForAMoment(t *testing.T) {
+	g := newGame(t, replicationtest.Seed(t), 30, 0)
+	g.playing, g.exact = false, false
+	Keep[Position](g.history)
+	e, moves := g.spawn(3), g.spawn(4)
+	set := g.server.NewEntitySet()
+	set.Add(e)
+	set.Add(moves)
+	g.peer.SetInterest(replication.Interest{Sets: []*replication.EntitySet{set}, Keep: true})
+	playout.Interpolate[Position](g.playOut())
+	found := 0
+	g.tick = func() {
+		switch g.server.Tick() % 100 {
+		case 0:
+			set.Remove(e)
+			if g.rng.IntN(2) == 0 {
+				g.at(e).Y++ // which the client gets when it is back
+			}
+		case 3:
+			set.Add(e)
+		}
+		g.at(moves).X += 0.1
+		v, err := g.history.View(g.peer, g.server.Tick()+1)
+		if err != nil || g.now < 5 {
+			return
+		}
+		var p Position
+		if since := g.server.Tick() % 100; since > 30 { // play-out shows it as it is
+			require.True(t, Get(v, e, &p), "tick %d", g.server.Tick())
+			require.InDelta(t, g.at(e).Y, p.Y, 0.02)
+			found++
+		}
+	}
+	g.run(60)
+	require.Greater(t, found, 1000)
 }

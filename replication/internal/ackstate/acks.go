@@ -371,7 +371,7 @@ func (p *Tracker) losePart(slot int, sent *SentPacket) {
 // of them.
 func (p *Tracker) neverComplete(b int, mask uint64) (never uint64) {
 	for slot := range bitset.Slots(b, mask&p.Acks.Large[b]&p.Acks.None[b]) {
-		if slices.Contains(p.Large[slot].Parts, PartUnsent) {
+		if l := p.Large[slot]; l.Encoded == nil || slices.Contains(l.Parts, PartUnsent) {
 			never |= 1 << (slot & 63)
 		}
 	}

@@ -24,9 +24,10 @@ type arrivals struct {
 	packets certificates
 	older   bitset.Set // slots that the client held before the ticks that are kept, and not ended by then
 
-	// Slots that went out of view before the window while the client kept them. It shows them as they were then, which
-	// may be no longer known, until the next state arrives.
-	lost bitset.Set
+	// Slots that went out of view while the client kept them, and since when. It shows them as they were then until the
+	// next state arrives. When that is before the window, it is no longer known how they were.
+	away bitset.Set
+	left []delta.Tick
 }
 
 // arrivedTick has what happened as of one tick.
@@ -34,8 +35,6 @@ type arrivedTick struct {
 	states bitset.Set  // whose states arrived
 	some   bool        // there are any
 	ended  []slotMasks // whose entity had ended or was out of view from this tick on
-	left   []slotMasks // that went out of view and stay with the client
-	back   []slotMasks // that came back into view and had not changed
 }
 
 type slotMasks struct {
@@ -61,8 +60,9 @@ func (a *arrivals) grow(blocks int) {
 	}
 	a.room = blocks + blocks/16
 	slots := 64 * a.room
-	a.arrived, a.older, a.lost = a.arrived.Grown(slots), a.older.Grown(slots), a.lost.Grown(slots)
+	a.arrived, a.older, a.away = a.arrived.Grown(slots), a.older.Grown(slots), a.away.Grown(slots)
 	a.last = append(a.last, make([]delta.Tick, slots-len(a.last))...)
+	a.left = append(a.left, make([]delta.Tick, slots-len(a.left))...)
 	for i := range a.ticks {
 		a.ticks[i].states = a.ticks[i].states.Grown(slots)
 	}
@@ -80,15 +80,14 @@ func (a *arrivals) keeps(tick delta.Tick) bool { return a.newest-tick < delta.Ti
 func (a *arrivals) advance(now delta.Tick) {
 	for range min(now-a.newest, delta.Tick(len(a.ticks))) {
 		a.newest++
-		a.lose(a.at(a.newest - a.window))
-		a.forget(a.at(a.newest))
+		a.forget(a.at(a.newest), a.newest-delta.Tick(len(a.ticks)))
 	}
 	a.newest = now
 }
 
 // forget empties the place of the oldest tick. What the client held then, it holds before those that
 // are kept.
-func (a *arrivals) forget(t *arrivedTick) {
+func (a *arrivals) forget(t *arrivedTick, tick delta.Tick) {
 	for _, e := range t.ended {
 		a.older[e.block] &^= e.mask
 	}
@@ -96,22 +95,15 @@ func (a *arrivals) forget(t *arrivedTick) {
 	if t.some {
 		for b, mask := range t.states {
 			a.older[b] |= mask
-			a.lost[b] &^= mask
+			for slot := range bitset.Slots(b, mask&a.away[b]) {
+				if tick.After(a.left[slot]) {
+					a.away.Remove(slot)
+				}
+			}
 		}
 		clear(t.states)
 		t.some = false
 	}
-}
-
-// lose handles what went out of view, or came back, in a tick that is before the window from now on.
-func (a *arrivals) lose(t *arrivedTick) {
-	for _, e := range t.left {
-		a.lost[e.block] |= e.mask
-	}
-	for _, e := range t.back {
-		a.lost[e.block] &^= e.mask
-	}
-	t.left, t.back = t.left[:0], t.back[:0]
 }
 
 // add notes that states of slots of a block arrived, as of a tick.
@@ -151,20 +143,29 @@ func (a *arrivals) present(block int, now delta.Tick) *arrivedTick {
 func (a *arrivals) end(block int, mask uint64, now delta.Tick) {
 	t := a.present(block, now)
 	a.arrived[block] &^= mask
-	a.lost[block] &^= mask
+	a.away[block] &^= mask
 	t.ended = append(t.ended, slotMasks{block, mask})
 }
 
 // leave notes that slots of a block are out of view from tick now on and stay with the client.
 func (a *arrivals) leave(block int, mask uint64, now delta.Tick) {
-	t := a.present(block, now)
-	t.left = append(t.left, slotMasks{block, mask})
+	a.present(block, now)
+	a.away[block] |= mask
+	for slot := range bitset.Slots(block, mask) {
+		a.left[slot] = now
+	}
 }
 
-// comeBack notes that slots of a block are in view from tick now on, and that the client shows them as they are.
+// comeBack notes that slots of a block are in view again, and that they have not changed meanwhile.
 func (a *arrivals) comeBack(block int, mask uint64, now delta.Tick) {
-	t := a.present(block, now)
-	t.back = append(t.back, slotMasks{block, mask})
+	a.present(block, now)
+	a.away[block] &^= mask
+}
+
+// lost reports whether it is not known how the client shows a slot until a state arrives that was sent after the slot
+// was out of view.
+func (a *arrivals) lost(slot int) bool {
+	return a.away.Has(slot) && a.newest-a.left[slot] >= a.window
 }
 
 // endedAt reports whether a slot ended in a tick that is kept.
@@ -194,10 +195,11 @@ func (a *arrivals) around(r *Around, slot int, born, t delta.Tick) {
 		return
 	}
 	if a.arrived.Has(slot) && !a.last[slot].After(t) && !a.last[slot].Before(born) {
-		r.Before, r.From, r.Lost = true, a.last[slot], a.lost.Has(slot) // at rest, or the client is starved
+		r.Before, r.From = true, a.last[slot] // at rest, or the client is starved
+		r.Lost = a.lost(slot) && !r.From.After(a.left[slot])
 		return
 	}
-	if r.From, r.Before = a.before(slot, born, t); !r.Before && a.lost.Has(slot) {
+	if r.From, r.Before = a.before(slot, born, t); !r.Before && a.lost(slot) {
 		return
 	}
 	b, bit := slot>>6, uint64(1)<<(slot&63)
@@ -234,7 +236,7 @@ func (a *arrivals) before(slot int, born, t delta.Tick) (at delta.Tick, ok bool)
 		}
 	}
 	if oldest := a.oldest(); !born.After(oldest) {
-		return oldest, a.older.Has(slot) && !a.lost.Has(slot)
+		return oldest, a.older.Has(slot) && !a.lost(slot)
 	}
 	return 0, false
 }

@@ -324,3 +324,13 @@ func (p *Tracker) leave(b int, mask uint64) {
 		p.noteStructure(b, mask)
 	}
 }
+
+// LargeWaits reports whether a state that is larger than a packet, and in no group, has parts to send.
+func (p *Tracker) LargeWaits() bool {
+	for slot := range p.Large {
+		if p.Dirty.Has(slot) && p.Grouped(slot>>6)>>(slot&63)&1 == 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -10,7 +10,7 @@ import (
 // parts that are each retransmitted until acknowledged. The client shows the state when all parts
 // have arrived, so it never shows a mixture of ticks. The state is then a baseline like any other.
 
-// A LargeState is a state that is sent in parts.
+// A LargeState is a state that is sent in parts. It is empty until the first of them is sent.
 type LargeState struct {
 	Tick    delta.Tick
 	Encoded []byte // generation, component set and rows, as in a wire.EntryFull
@@ -30,15 +30,5 @@ const (
 
 // TurnEnds reports whether the parts that were sent make up packets of so many bytes, so that others have their turn.
 func (l *LargeState) TurnEnds(packet int) bool {
-	return slices.Index(l.Parts, PartUnsent)%max(packet/l.Size, 1) == 0
-}
-
-// LargeWaits reports whether a state that is larger than a packet, and in no group, has parts to send.
-func (p *Tracker) LargeWaits() bool {
-	for slot := range p.Large {
-		if p.Dirty.Has(slot) && p.Grouped(slot>>6)>>(slot&63)&1 == 0 {
-			return true
-		}
-	}
-	return false
+	return slices.Index(l.Parts, PartUnsent)%max(packet/max(l.Size, 1), 1) == 0
 }

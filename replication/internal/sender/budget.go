@@ -129,11 +129,10 @@ func (b *budget) quantum() int64 {
 // partSize returns how many bytes of a large state a part has: no more than a short budget saves for a packet, so that
 // other entries have their turn between two parts.
 func (b *budget) partSize() int {
-	size := b.opts.MTU - partOverhead
-	if b.Rate > 0 {
-		size = min(size, max(int(b.quantum()/int64(b.opts.TickRate)), minPart))
+	if b.Rate == 0 {
+		return b.opts.MTU - partOverhead
 	}
-	return size
+	return min(b.opts.MTU-partOverhead, max(int(b.quantum()/int64(b.opts.TickRate)), minPart))
 }
 
 // spend takes the tokens for a packet.

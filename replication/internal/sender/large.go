@@ -13,8 +13,16 @@ import (
 // partOverhead exceeds the bytes that precede the payload of a part in a packet.
 const partOverhead = 48
 
-// beginLarge splits the slot's present state into parts, which sendLarge sends.
+// beginLarge makes the state of a slot wait for sendLarge.
 func (p *stateSender) beginLarge(slot int) {
+	p.acked.Large[slot] = &ackstate.LargeState{}
+	p.acked.Acks.Shown.Add(slot)
+	p.acked.Acks.Large.Add(slot)
+	p.acked.MarkDirty(slot>>6, 1<<(slot&63))
+}
+
+// split splits the slot's present state into parts.
+func (p *stateSender) split(slot int, l *ackstate.LargeState) {
 	s := p.snap
 	info := &s.Slots.Info[slot]
 	r := p.worker.FullState(slot)
@@ -23,13 +31,9 @@ func (p *stateSender) beginLarge(slot int) {
 	w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
 	delta.WriteSet(&w, &info.Set, &delta.Set{})
 	w.WriteRun(p.worker.Bytes(r), int(r.Bits))
-	l := &ackstate.LargeState{Tick: s.Tick, Encoded: w.Bytes(), Size: p.packet.budget.partSize()}
+	l.Tick, l.Encoded, l.Size = s.Tick, w.Bytes(), p.packet.budget.partSize()
 	l.Parts = make([]ackstate.PartStatus, (len(l.Encoded)+l.Size-1)/l.Size)
 	l.Missed = len(l.Parts)
-	p.acked.Large[slot] = l
-	p.acked.Acks.Shown.Add(slot)
-	p.acked.Acks.Large.Add(slot)
-	p.acked.MarkDirty(slot>>6, 1<<(slot&63))
 }
 
 // sendLarge sends those of the slots of a block whose states are larger than a packet. They are clean afterwards, until
@@ -49,6 +53,12 @@ func (p *stateSender) sendLarge(b int, d uint64) error {
 // sendParts sends the parts of the slot's state that were not sent yet, or were lost.
 func (p *stateSender) sendParts(slot int) error {
 	l := p.acked.Large[slot]
+	if l.Encoded == nil {
+		if p.packet.blocked() {
+			return errFull
+		}
+		p.split(slot, l)
+	}
 	for i := range l.Parts {
 		if l.Parts[i] != ackstate.PartUnsent {
 			continue

@@ -25,19 +25,17 @@ type stateSender struct {
 	worker     *worker
 	packetSet  int32 // of the worker, that the peer copies from in the present tick, or NoSet
 	sources    encode.Sources
-	resume     place // among states that fit into a packet
-	parts      place // among larger ones
-	partsFirst bool  // the larger ones come first
-}
+	partsFirst bool // the larger ones come first
 
-// A place is 1 more than the slot to begin with, if the last tick had to stop; else 0.
-type place int
+	// Where to go on among states that fit into a packet, and among larger ones: 1 more than the slot, or 0.
+	resume, parts int
+}
 
 // restart drops where to go on.
 func (p *stateSender) restart() { p.resume, p.parts, p.partsFirst = 0, 0, false }
 
 // stopped reports whether the last tick had to stop.
-func (p *stateSender) stopped() bool { return p.resume|p.parts != 0 }
+func (p *stateSender) stopped() bool { return p.resume != 0 || p.parts != 0 && len(p.acked.Large) > 0 }
 
 // send sends the dirty ones of some slots, except for slots in groups.
 func (p *stateSender) send(of bitset.Set) {
@@ -55,8 +53,8 @@ func (p *stateSender) send(of bitset.Set) {
 
 // sendFrom sends the dirty ones of some slots, from a place on: those that are larger than a packet, or the others. It
 // returns false if it had to stop.
-func (p *stateSender) sendFrom(at *place, of bitset.Set, large bool) bool {
-	first := max(int(*at)-1, 0)
+func (p *stateSender) sendFrom(at *int, of bitset.Set, large bool) bool {
+	first := max(*at-1, 0)
 	if *at = p.sendSlots(of, first, len(of)<<6, large); *at == 0 && first > 0 {
 		p.packet.finish() // slots ascend within a packet
 		*at = p.sendSlots(of, 0, first, large)
@@ -66,7 +64,7 @@ func (p *stateSender) sendFrom(at *place, of bitset.Set, large bool) bool {
 }
 
 // sendSlots is sendFrom for a range of slots. It returns the place where it had to stop, or 0.
-func (p *stateSender) sendSlots(of bitset.Set, from, to int, large bool) place {
+func (p *stateSender) sendSlots(of bitset.Set, from, to int, large bool) int {
 	for b := range p.acked.DirtyBlocks.Between(from>>6, (to+63)>>6) {
 		d := of[b] & p.acked.DirtyIn(b) &^ p.acked.Grouped(b)
 		if b<<6 < from {
@@ -86,7 +84,7 @@ func (p *stateSender) sendSlots(of bitset.Set, from, to int, large bool) place {
 			d &^= p.acked.Acks.Large[b]
 		}
 		if err != nil {
-			return place(b<<6 + bits.TrailingZeros64(p.acked.Dirty[b]&d) + 1)
+			return b<<6 + bits.TrailingZeros64(p.acked.Dirty[b]&d) + 1
 		}
 	}
 	return 0
@@ -125,7 +123,10 @@ func (p *stateSender) sendBlock(b int, d uint64) error {
 		var err error
 		switch {
 		case gone&bit != 0:
-			err = p.sendDespawn(b<<6 + i)
+			if err = p.packet.despawn(b<<6 + i); err == nil {
+				p.stats.Despawns++
+				p.acked.Acks.Shown[b] |= bit
+			}
 		default:
 			err = p.sendState(b<<6+i, baseline.ClassOf(p.acked.Classes.List, bit))
 		}
@@ -183,14 +184,4 @@ func (p *stateSender) bestEntry(slot int, c *baseline.Class) (r *encode.CachedEn
 		}
 	}
 	return p.worker.FullState(slot), &p.stats.FullStates
-}
-
-// sendDespawn sends that a slot is empty.
-func (p *stateSender) sendDespawn(slot int) error {
-	if err := p.packet.despawn(slot); err != nil {
-		return err
-	}
-	p.stats.Despawns++
-	p.acked.Acks.Shown.Add(slot)
-	return nil
 }
