@@ -183,9 +183,10 @@ func (c *Client) receive(packet []byte) error {
 
 // Apply brings the world up to date with what was received, and sends the server its answer: hellos until it is
 // connected, acknowledgements afterwards. Call it once per frame on the goroutine that owns the world, after
-// [Client.Advance]; without one, it counts as a tick of the server. Every entity goes from one state of the server to a
-// later one, and so does every [Group]; Apply never shows a mixture. References to entities that spawn or despawn in
-// this Apply are updated at its end. After [ecs.World.Reset] it spawns all replicas anew.
+// [Client.Advance]; without one, it counts as a tick of the server, so that inputs come late if it is called less
+// often. Every entity goes from one state of the server to a later one, and so does every [Group]; Apply never shows a
+// mixture. References to entities that spawn or despawn in this Apply are updated at its end. After [ecs.World.Reset]
+// it spawns all replicas anew.
 //
 // The error is final: a [*SchemaError] that names the first difference between the schemas, or one that names another
 // protocol version, or a [*DisconnectError] if one of the ends has ended the connection. After [Client.Reconnect] it is
