@@ -1,6 +1,7 @@
 package playout_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -87,5 +88,53 @@ func TestExactServersHaveTheirPace(t *testing.T) {
 			g.run(30)
 			require.InDelta(t, 1, v.Stats().Pace, 0.002, "%v", c)
 		}
+	}
+}
+
+// TestWhatIsNoOtherPace: queues that fill and drain, slow waves of the path and servers that stop for moments neither
+// leave frames without states nor make the delay much longer than the path asks for.
+func TestWhatIsNoOtherPace(t *testing.T) {
+	replicationtest.OneGoroutine(t)
+	r := newRand(t)
+	ramp := func(now, period, rise, hold, fall float64) float64 { // from 0 to 1 and back
+		at := math.Mod(now, period)
+		return min(max(min(at/rise, (rise+hold+fall-at)/fall), 0), 1)
+	}
+	for _, c := range []struct {
+		name           string
+		rate           float64
+		path           func(now float64) float64 // beyond the shortest
+		stops, each    float64                   // the server stops for so many seconds, each so many
+		starved, delay float64                   // limits
+	}{
+		{name: "queue of a second", rate: 10, path: func(now float64) float64 { return ramp(now, 45, 20, 10, 1) }, starved: 0.01, delay: 1.3},
+		{name: "queue of half a second", rate: 60, path: func(now float64) float64 { return 0.5 * ramp(now, 30, 12, 6, 2) }, starved: 0.025, delay: 0.6},
+		{name: "wave", rate: 60, path: func(now float64) float64 { return 0.1 + 0.1*math.Sin(2*math.Pi*now/20) }, starved: 0.04, delay: 0.35},
+		{name: "catching up", rate: 20, path: func(now float64) float64 { return 3 * ramp(now, 40, 0.001, 0, 10) }, starved: 0.12, delay: 0.7},
+		{name: "stops", rate: 60, stops: 0.3, each: 2, starved: 0.13, delay: 0.35},
+	} {
+		g := newGame(t, r.Uint64(), profile{oneWay: 0.05, jitter: 0.003, loss: 0.01}, c.rate)
+		v := newView(g)
+		playout.Interpolate[place](v.Playout)
+		e := g.spawn(place{})
+		next := c.each
+		g.onTick = func(n int) {
+			g.place(e).X = float32(n%1000) * 0.1
+			if c.path != nil {
+				g.profile.oneWay = 0.05 + c.path(g.now)
+			}
+			if c.stops > 0 && g.now > next {
+				g.shift, next = g.shift+c.stops, next+c.each
+			}
+		}
+		g.run(60)
+		before, delay, frames := v.Stats(), 0., 0
+		v.after = func(float64) { delay, frames = delay+v.delay(), frames+1 }
+		g.run(180)
+		after := v.Stats()
+		starved := float64(after.Starved-before.Starved) / float64(after.Frames-before.Frames)
+		t.Logf("%s: starved %.3f, delay %.0f ms, snaps %d", c.name, starved, 1000*delay/float64(frames), after.Snaps-before.Snaps)
+		require.Less(t, starved, c.starved, c.name)
+		require.Less(t, delay/float64(frames), c.delay, c.name)
 	}
 }

@@ -268,5 +268,6 @@ func TestAFeignedLongFrameIsRefused(t *testing.T) {
 	}
 	g.run(90)
 	t.Logf("caught %d, missed %d", caught, free)
-	require.Greater(t, percent(caught, caught+free), 90.)
+	require.Greater(t, caught, 200)
+	require.LessOrEqual(t, free, 1)
 }
