@@ -78,7 +78,7 @@ func TestLargeStatesLeaveOthersTheirTurn(t *testing.T) {
 // are so small that movers have their turn between two of them, and weights count.
 func TestLargeStatesDoNotStopTheMovers(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ weight, movers, tomes int }{{1, 14, 240}, {20, 14, 240}} {
+	for _, c := range []struct{ weight, movers, tomes int }{{1, 11, 240}, {20, 11, 240}} {
 		s := NewSchema()
 		Register[tPosition](s)
 		Register[lTome](s)
