@@ -52,29 +52,34 @@ func (g *gaps) add(offset, length, interval float64) {
 	g.lengths[place.length]++
 }
 
-// shift makes all offsets longer but the latest ones, which count as at most so long.
-func (g *gaps) shift(by float64, latest int, most float64) {
+// change calls f, which may change offsets, for all gaps, the latest first.
+func (g *gaps) change(f func(i int, gap *gap)) {
 	g.offsets = g.offsets[:0]
-	g.shifted += by
 	for i := range g.n {
 		gap := &g.ring[(g.next-1-i+2*maxGaps)%maxGaps]
-		if i >= latest-1 { // the latest is not in the ring yet
-			gap.offset += by
-		} else {
-			gap.offset, gap.shifted = min(gap.offset, most), g.shifted
-		}
+		f(i, gap)
 		g.offsets = append(g.offsets, gap.offset)
 	}
 	slices.Sort(g.offsets)
 }
 
+// shift makes all offsets longer but the latest ones, which count as at most so long.
+func (g *gaps) shift(by float64, latest int, most float64) {
+	g.shifted += by
+	g.change(func(i int, gap *gap) {
+		if i >= latest-1 { // the latest is not in the ring yet
+			gap.offset += by
+		} else {
+			gap.offset, gap.shifted = min(gap.offset, most), g.shifted
+		}
+	})
+}
+
 // straighten makes offsets what they would have been if they had not grown by a slope per tick for so long. What looked
 // like another path meanwhile was none, as far as that explains it, but for some slack.
 func (g *gaps) straighten(slope, lasted, slack float64) {
-	g.offsets = g.offsets[:0]
 	age, by := 0., 0.
-	for i := range g.n {
-		gap := &g.ring[(g.next-1-i+2*maxGaps)%maxGaps]
+	g.change(func(_ int, gap *gap) {
 		if age <= lasted {
 			grown, shifted := slope*age, g.shifted-gap.shifted
 			if slope < 0 {
@@ -85,9 +90,7 @@ func (g *gaps) straighten(slope, lasted, slack float64) {
 		}
 		gap.offset, gap.shifted = gap.offset+by, g.shifted
 		age += float64(gap.length)
-		g.offsets = append(g.offsets, gap.offset)
-	}
-	slices.Sort(g.offsets)
+	})
 }
 
 // stretch makes lengths what they would have been with another interval. As many states get lost as before, so gaps are

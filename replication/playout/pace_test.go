@@ -60,8 +60,8 @@ func TestServersWithAnotherPace(t *testing.T) {
 	}
 }
 
-// TestExactServersHaveTheirPace: jitter, loss, long frames, paths that change and frames that are nearly as long as ticks do not
-// look like another pace.
+// TestExactServersHaveTheirPace: jitter, loss, long frames, paths that change and frames that are nearly as long as
+// ticks do not look like another pace.
 func TestExactServersHaveTheirPace(t *testing.T) {
 	replicationtest.OneGoroutine(t)
 	r := newRand(t)

@@ -28,7 +28,8 @@ const (
 	partAcked
 )
 
-// TurnEnds reports whether the parts that were sent make up packets of so many bytes, so that others have their turn.
+// TurnEnds reports whether the parts that were sent make up packets of so many bytes, at least a part, so that others
+// have their turn. Some were sent.
 func (l *LargeState) TurnEnds(packet int) bool {
-	return slices.Index(l.Parts, PartUnsent)%max(packet/max(l.Size, 1), 1) == 0
+	return slices.Index(l.Parts, PartUnsent)%(packet/l.Size) == 0
 }
