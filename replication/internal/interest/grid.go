@@ -116,8 +116,8 @@ type Viewpoint struct {
 	Radius float64
 }
 
-// find adds to a set the slots that the viewpoint sees, and those without a position.
-func (g *Grid) find(e *Viewpoint, to bitset.Set) {
+// find adds to a set the slots that the viewpoint sees, and those without a position. bands is scratch memory.
+func (g *Grid) find(e *Viewpoint, bands *[MaxAxes][]band, to bitset.Set) {
 	for b, word := range g.outside {
 		to[b] |= word
 	}
@@ -129,23 +129,18 @@ func (g *Grid) find(e *Viewpoint, to bitset.Set) {
 		copy(to, g.Snap.Slots.Alive)
 		return
 	}
-	// An axis that the grid lacks has one layer of cells, at no distance.
-	var first, last [MaxAxes]int
-	for i := range g.Columns {
-		first[i] = g.along(i, e.At[i]-e.Radius)
-		last[i] = g.along(i, e.At[i]+e.Radius)
+	var first [MaxAxes]int
+	for i := range bands {
+		first[i], bands[i] = g.bands(bands[i][:0], i, e)
 	}
-	for x := first[0]; x <= last[0]; x++ {
-		nearX, farX := g.squares(0, x, e)
-		for y := first[1]; y <= last[1]; y++ {
-			nearY, farY := g.squares(1, y, e)
-			row := (x*g.Counts[1] + y) * g.Counts[2]
-			for z := first[2]; z <= last[2]; z++ {
-				nearZ, farZ := g.squares(2, z, e)
-				entries := g.Cells[row+z]
+	for i, x := range bands[0] {
+		for j, y := range bands[1] {
+			row := ((first[0]+i)*g.Counts[1]+first[1]+j)*g.Counts[2] + first[2]
+			for k, z := range bands[2] {
+				entries := g.Cells[row+k]
 				switch {
-				case nearX+nearY+nearZ > square:
-				case farX+farY+farZ <= square:
+				case x.near+y.near+z.near > square:
+				case x.far+y.far+z.far <= square:
 					for i := range entries {
 						to.Add(int(entries[i].slot))
 					}
@@ -173,18 +168,23 @@ func (g *Grid) findAmong(entries []GridEntry, e *Viewpoint, square float64, to b
 	}
 }
 
-// squares returns a lower and an upper bound of the squared distance, along an axis, between the
-// viewpoint and what is in a cell.
-func (g *Grid) squares(axis, cell int, e *Viewpoint) (near, far float64) {
+// A band bounds the squared distance, along an axis, between a viewpoint and what is in the cells at one place of that
+// axis.
+type band struct{ near, far float64 }
+
+// bands appends the bands that the viewpoint may see along an axis, and returns the place of the first one. An axis
+// that the grid lacks has one layer of cells, at no distance.
+func (g *Grid) bands(to []band, axis int, e *Viewpoint) (first int, _ []band) {
 	if axis >= len(g.Columns) {
-		return 0, 0
+		return 0, append(to, band{})
 	}
-	low := g.Low[axis] + float64(cell)*g.Cell - g.Cell*gridSlack
-	high := low + g.Cell*(1+2*gridSlack)
-	below, above := e.At[axis]-low, high-e.At[axis]
-	if outside := max(-below, -above); outside > 0 {
-		near = outside * outside
+	first, last := g.along(axis, e.At[axis]-e.Radius), g.along(axis, e.At[axis]+e.Radius)
+	for cell := first; cell <= last; cell++ {
+		low := g.Low[axis] + float64(cell)*g.Cell - g.Cell*gridSlack
+		high := low + g.Cell*(1+2*gridSlack)
+		below, above := e.At[axis]-low, high-e.At[axis]
+		outside, far := max(-below, -above, 0), max(below, above)
+		to = append(to, band{outside * outside, far * far})
 	}
-	far = max(below, above)
-	return near, far * far
+	return first, to
 }

@@ -141,6 +141,13 @@ func TestFitsNext(t *testing.T) {
 			first := slot
 			slot = slot&^63 + bits.Len64(mask) - 1
 			near := l.FitsNext(slot, bits.OnesCount64(mask), most)
+			passed := 0
+			for _, b := range l.ref[l.at:] {
+				if int(b.Block) <= slot>>6 {
+					passed += bits.OnesCount64(b.Mask)
+				}
+			}
+			rough := l.roughLen(slot, bits.OnesCount64(mask), passed)
 			if rng.IntN(5) > 0 {
 				l.AddUpdates(slot>>6, mask)
 			} else {
@@ -148,6 +155,7 @@ func TestFitsNext(t *testing.T) {
 					l.AddOther(first&^63+bits.TrailingZeros64(mask), LastEntryKind)
 				}
 			}
+			require.LessOrEqual(t, l.maxLen(1, l.listed), rough, "slot %d", slot)
 			if near {
 				yes++
 				require.LessOrEqual(t, l.MaxLen(), most, "slot %d", slot)
