@@ -2,6 +2,7 @@ package replication
 
 import (
 	"testing"
+	"time"
 
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -43,6 +44,33 @@ func spawnWith[T any](x *fixture, v T, more ...ecs.ID) ecs.Entity {
 	e := x.spawn(append(more, id)...)
 	*(*T)(x.world.Get(e, id)) = v
 	return e
+}
+
+// TestWhatAPauseConfirmsIsAdopted: an entity that the server sent in time is adopted after a pause of any length, and
+// without one the expectation ends.
+func TestWhatAPauseConfirmsIsAdopted(t *testing.T) {
+	for _, confirmed := range []bool{true, false} {
+		for _, ticks := range []int{1, 30, 60} {
+			x := connectedWire(t, adoptSchema())
+			owner := x.spawn()
+			x.rounds(3)
+			me, _ := x.mirrored(owner)
+			mine := localEntity(x, aShot{me, 7})
+			Expect[aShot](x.client, mine, ticks)
+			shot := spawnWith(x, aShot{owner, 7})
+			if packets := x.replicate(); confirmed {
+				x.deliver(packets...)
+			}
+			x.client.Advance(10 * time.Second)
+			require.NoError(t, x.client.Apply())
+			adopted, shown := x.mirrored(shot)
+			require.Equal(t, confirmed, shown)
+			require.Equal(t, confirmed, adopted == mine, "%d ticks", ticks)
+			require.Equal(t, !confirmed && ticks == 60, x.client.Expects(mine), "%d ticks", ticks)
+			x.answer(x.apply()...)
+			require.False(t, x.client.Expects(mine))
+		}
+	}
 }
 
 func TestAPredictedEntityIsAdopted(t *testing.T) {

@@ -34,7 +34,10 @@ type values[T any] struct {
 	zero   T
 	custom func(e ecs.Entity, a, b *T, f float32) // instead of writing
 	bends  bends                                  // of Hermite, or nil
-	beyond float32                                // fraction of the entity that was looked up last, if it is guessed
+
+	// Of the entity that was looked up last.
+	beyond float32  // fraction, if it is guessed
+	row    []uint32 // as of the time that is shown, or nil if there is nothing to show
 }
 
 // An entry is what an entity shows in the present span of time.
@@ -131,10 +134,13 @@ func (c *values[T]) showRows(p *Playout, n int, markers, values unsafe.Pointer) 
 			page = c.page(number, now.Tick)
 		}
 		e := &page[id.Slot%receive.ReplicaPage]
+		dst := at(values, i, unsafe.Sizeof(c.zero))
 		if e.generation != id.Generation || int32(now.Tick-e.until) >= 0 {
 			c.look(p, e, id)
+			if len(c.comp.StandIns) > 0 && c.row != nil { // once for each state: these values do not move
+				c.comp.WriteConverted(dst, c.row)
+			}
 		}
-		dst := at(values, i, unsafe.Sizeof(c.zero))
 		if floats == 0 || e.state != moving {
 			c.write(p, e, id.Slot, dst)
 			continue
@@ -248,7 +254,7 @@ const forLong = 1 << 30
 func (c *values[T]) look(p *Playout, e *entry[T], id wire.NetID) {
 	// Until something is known, the component stays as it is: the entity is about to go, or to become another one, or
 	// nothing has come of it in this session.
-	e.state, e.until, e.generation = unknown, p.at.Tick, id.Generation
+	e.state, e.until, e.generation, c.row = unknown, p.at.Tick, id.Generation, nil
 	r := p.inside.Apply.RowsOf(id.Slot, c.number)
 	if r == nil || !r.Any {
 		return
@@ -262,7 +268,7 @@ func (c *values[T]) look(p *Playout, e *entry[T], id wire.NetID) {
 		generation = newest.Generation
 	}
 	before, after := r.Held.Around(p.at.Tick)
-	first, second := c.row(before, generation), c.row(after, generation)
+	first, second := c.rowOf(before, generation), c.rowOf(after, generation)
 	if after != nil && first != nil {
 		if end, gone := after.Ended(); gone && p.at.Tick.Before(end) {
 			c.rest(e, first, waiting, end)
@@ -273,7 +279,7 @@ func (c *values[T]) look(p *Playout, e *entry[T], id wire.NetID) {
 	}
 	switch {
 	case first == nil: // the entity is not there yet at that time, or has no such component
-		for ; after != nil && second == nil; second = c.row(after, generation) {
+		for ; after != nil && second == nil; second = c.rowOf(after, generation) {
 			_, after = r.Held.Around(after.Tick)
 		}
 		if second != nil {
@@ -290,8 +296,8 @@ func (c *values[T]) look(p *Playout, e *entry[T], id wire.NetID) {
 	}
 }
 
-// row returns a state's row of the component, or nil.
-func (c *values[T]) row(s *receive.HeldState, generation uint16) []uint32 {
+// rowOf returns a state's row of the component, or nil.
+func (c *values[T]) rowOf(s *receive.HeldState, generation uint16) []uint32 {
 	if s == nil || s.Layout == nil || s.Generation != generation {
 		return nil
 	}
@@ -301,7 +307,7 @@ func (c *values[T]) row(s *receive.HeldState, generation uint16) []uint32 {
 // rest makes an entity stay at a row.
 func (c *values[T]) rest(e *entry[T], row []uint32, s state, until delta.Tick) {
 	c.comp.Write(unsafe.Pointer(&e.first), row)
-	e.state, e.until, e.span = s, until, blend.Span{}
+	e.state, e.until, e.span, c.row = s, until, blend.Span{}, row
 }
 
 // move makes an entity move from one state to the next. If it is known to have rested at the first one, it sets out
@@ -311,19 +317,21 @@ func (c *values[T]) move(e *entry[T], slot uint32, before, after *receive.HeldSt
 	if rested, ok := after.Rested(); ok && rested.After(from) {
 		from = rested
 	}
-	c.comp.Write(unsafe.Pointer(&e.first), c.row(before, before.Generation))
-	c.comp.Write(unsafe.Pointer(&e.second), c.row(after, after.Generation))
+	c.row = c.rowOf(before, before.Generation)
+	c.comp.Write(unsafe.Pointer(&e.first), c.row)
+	c.comp.Write(unsafe.Pointer(&e.second), c.rowOf(after, after.Generation))
 	e.state, e.until, e.span = moving, after.Tick, blend.NewSpan(from, after.Tick)
 	if c.custom != nil {
 		return
 	}
-	c.kernel.Prepare(unsafe.Pointer(&e.first), unsafe.Pointer(&e.second))
-	if far := c.snap * float64(after.Tick-from); c.snap > 0 && c.kernel.Distance(unsafe.Pointer(&e.second)) > far*far {
+	first, second := unsafe.Pointer(&e.first), unsafe.Pointer(&e.second)
+	c.kernel.Prepare(first, second)
+	if far := c.snap * float64(after.Tick-from); c.snap > 0 && c.kernel.Distance(first, second) > far*far {
 		e.state = waiting
 		return
 	}
 	if c.bends != nil {
-		c.bends.look(slot, before, after, unsafe.Pointer(&e.second), after.Tick-from)
+		c.bends.look(slot, before, after, second, after.Tick-from)
 	}
 }
 
@@ -337,7 +345,7 @@ func (c *values[T]) guess(p *Playout, e *entry[T], slot uint32, r *receive.Repli
 		return false
 	}
 	before, _ := r.Held.Around(newest.Tick - 1)
-	if c.row(before, newest.Generation) == nil || p.cutBetween(before, newest) {
+	if c.rowOf(before, newest.Generation) == nil || p.cutBetween(before, newest) {
 		return false
 	}
 	c.move(e, slot, before, newest)
@@ -348,7 +356,7 @@ func (c *values[T]) guess(p *Playout, e *entry[T], slot uint32, r *receive.Repli
 	if end := newest.Tick + p.extrapolate; at.Tick.After(end) {
 		at = blend.Time{Tick: end}
 	}
-	c.beyond = e.span.Fraction(at)
+	c.beyond, c.row = e.span.Fraction(at), c.rowOf(newest, newest.Generation)
 	e.state, e.until = guessing, p.at.Tick // until the next frame
 	return true
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -52,13 +53,16 @@ type timeline struct{ fifo[waitingMessage] }
 
 // handle delivers the messages up to a tick, or all of them, until the client is closed. reset reports whether the
 // world has been reset since there had been so many resets.
-func (m *timeline) handle(calls *exclusive.Guard, closed *bool, reset func(since int) bool, now delta.Tick, all bool) {
-	for m.len() > 0 && !*closed {
+func (m *timeline) handle(
+	calls *exclusive.Guard, of *message.ClientMessages, reset func(since int) bool, now delta.Tick, all bool,
+) {
+	for m.len() > 0 && !of.Closed {
 		if !all && m.len() <= maxWaiting && m.first().tick.After(now) {
 			return
 		}
 		was := calls.Open()
 		first := m.pop()
+		of.Tick = first.tick
 		first.in.handleFirst(reset(first.resets))
 		calls.Leave(was)
 	}

@@ -82,9 +82,9 @@ func mode(name string, m blend.Mode, paths []string) ComponentOption {
 }
 
 // Snap treats a change of more than distance per server tick as a teleport, which is not interpolated. The change is
-// measured as the length of the vector of all fields that move linearly, in their units. The limit grows with the time
-// between two states, so that a fast entity may go far while packets are lost. If the server can count teleports, [Cut]
-// is better.
+// measured as the length of the vector of all fields that move linearly, in their units: floats and integers, but
+// nothing that turns or goes round. The limit grows with the time between two states, so that a fast entity may go far
+// while packets are lost. If the server can count teleports, [Cut] is better.
 //
 // Panics if distance is not positive.
 func Snap(distance float64) ComponentOption {

@@ -123,7 +123,7 @@ func (p *Playout) Advance(dt time.Duration) {
 // handleMessages delivers the messages that have arrived for what is shown, or all of them.
 func (p *Playout) handleMessages(all bool) {
 	if m := p.inside.Messages; m != nil {
-		p.messages.handle(p.inside.Apply.Calls, &m.Closed, p.resetSince, p.at.Tick, all)
+		p.messages.handle(p.inside.Apply.Calls, m, p.resetSince, p.at.Tick, all)
 	}
 }
 

@@ -186,7 +186,7 @@ func (v *View) value(k *kept, slot int, p unsafe.Pointer) bool {
 	k.comp.Write(p, first)
 	k.comp.Write(k.second, second)
 	k.kernel.Prepare(p, k.second)
-	if far := k.snap * float64(r.To-r.Rested); k.kernel.Distance(k.second) <= far*far {
+	if far := k.snap * float64(r.To-r.Rested); k.kernel.Distance(p, k.second) <= far*far {
 		k.kernel.Mix(p, p, k.second, span.Fraction(v.time))
 	}
 	return true

@@ -148,7 +148,7 @@ func (x *expectations) reset() {
 }
 
 // Expire lets ticks pass: it ends the expectations whose time is over, and finds those of removed
-// entities one by one.
+// entities a few at a time.
 func (x *expectations) Expire(ticks uint32) {
 	x.now += uint64(ticks)
 	if len(x.ByEntity) == 0 {
@@ -169,12 +169,18 @@ func (x *expectations) Expire(ticks uint32) {
 			}
 		}
 	}
-	i := x.swept % len(x.items)
-	x.swept = i + 1
-	if e := x.items[i].entity; !e.IsZero() && !archeutil.Alive(x.view.World, e) {
-		x.remove(int32(i))
+	for range min(sweptAtOnce, len(x.items)) {
+		i := x.swept % len(x.items)
+		x.swept = i + 1
+		if e := x.items[i].entity; !e.IsZero() && !archeutil.Alive(x.view.World, e) {
+			x.remove(int32(i))
+		}
 	}
 }
+
+// sweptAtOnce is the number of items that Expire checks: more than a game expects and removes between two calls, or
+// they would become ever more.
+const sweptAtOnce = 4
 
 // match removes and returns the local entity that waits for one with the given state. It returns
 // the zero entity if there is none.

@@ -15,6 +15,7 @@ type integer interface {
 // integerMix has the functions and the range of one type.
 type integerMix struct {
 	linear, circle, round, flags mixFunc
+	way                          wayFunc
 	low, high                    uint64
 }
 
@@ -46,7 +47,7 @@ func integers(kind reflect.Kind) (m integerMix, ok bool) {
 }
 
 func integersOf[T integer]() integerMix {
-	m := integerMix{linear: mixLinear[T], circle: mixCircle[T], round: mixRound[T], flags: mixFlags[T]}
+	m := integerMix{linear: mixLinear[T], circle: mixCircle[T], round: mixRound[T], flags: mixFlags[T], way: wayOf[T]}
 	all := ^T(0)
 	if m.high = uint64(all); all < 0 { // signed
 		m.high = 1<<(8*unsafe.Sizeof(all)-1) - 1
@@ -63,6 +64,11 @@ func mixLinear[T integer](p *part, dst, from, second unsafe.Pointer, f float32) 
 	} else {
 		*(*T)(dst) = a - T(min(share(uint64(a)-uint64(b), f), uint64(a)-p.low))
 	}
+}
+
+// wayOf returns the distance between two integers.
+func wayOf[T integer](from, second unsafe.Pointer) float64 {
+	return float64(*(*T)(second)) - float64(*(*T)(from))
 }
 
 // mixRound is for integers that go round in all that their type has.
@@ -100,8 +106,11 @@ func mixCircle[T integer](p *part, dst, from, second unsafe.Pointer, f float32) 
 	*(*T)(dst) = T(p.codec.IntegerValue(code, 0))
 }
 
-// mixFlags steps and leaves the bits alone that are not replicated.
-func mixFlags[T integer](p *part, dst, from, _ unsafe.Pointer, _ float32) {
+// mixFlags is copyBytes for flags. It leaves the bits alone that are not replicated.
+func mixFlags[T integer](p *part, dst, from, second unsafe.Pointer, f float32) {
+	if f >= 1 {
+		from = second
+	}
 	mask := T(p.codec.Max)
 	*(*T)(dst) = *(*T)(dst)&^mask | *(*T)(from)&mask
 }

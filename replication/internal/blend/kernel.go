@@ -55,14 +55,15 @@ type part struct {
 	mix    mixFunc
 	// prepare turns the second value into what mix needs; nil: mix needs the value itself.
 	prepare prepareFunc
-	typ     reflect.Type // of a value that the user converts
-	// low and high are the range of an integer, as the bits of an int64 if it is signed.
+	// Of an integer that moves linearly: its range, as the bits of an int64 if it is signed, and how far it goes.
 	low, high uint64
+	way       wayFunc
 }
 
 type (
 	mixFunc     func(p *part, dst, from, second unsafe.Pointer, f float32)
 	prepareFunc func(p *part, from, second unsafe.Pointer)
+	wayFunc     func(from, second unsafe.Pointer) float64
 )
 
 // New returns the kernel of a component. It fails if a mode names a field that does not exist, or asks for what the
@@ -82,9 +83,6 @@ func New(c *schema.Component, modes ...FieldMode) (*Kernel, error) {
 		if err := k.add(col, mode); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
-	}
-	for _, in := range c.StandIns {
-		k.others = append(k.others, part{offset: in.Offset, typ: in.Conversion.Source(), mix: copyValue})
 	}
 	k.fixed = k.allFixed()
 	for i, m := range modes {
@@ -153,7 +151,7 @@ func (k *Kernel) add(col *schema.Column, mode Mode) error {
 	case isInteger && motion == delta.Wrap:
 		p.mix = numbers.round
 	case isInteger:
-		p.mix = numbers.linear
+		p.mix, p.way = numbers.linear, numbers.way
 		p.low, p.high = q.IntegerRange(numbers.low, numbers.high)
 	case q.Kind == reflect.Float32:
 		k.singles = append(k.singles, p.offset)
@@ -220,8 +218,8 @@ func finite[T float32 | float64](d T) T {
 }
 
 // Mix stores at dst the value a fraction f of the way from one value to a second one, which Prepare has prepared. It
-// leaves references and fields that are not replicated alone. A fraction above 1 goes on beyond the second value. dst
-// may be from. All three point to values of the component's type.
+// leaves references, fields that are not replicated and values that the user's functions convert alone. A fraction above
+// 1 goes on beyond the second value. dst may be from. All three point to values of the component's type.
 func (k *Kernel) Mix(dst, from, second unsafe.Pointer, f float32) {
 	for _, o := range k.singles {
 		// The conversion keeps every machine from fusing the product and the sum, so all get the same number.
@@ -287,9 +285,9 @@ func Three(dst, from, second unsafe.Pointer, f float32) {
 	v[0], v[1], v[2] = a[0]+float32(b[0]*f), a[1]+float32(b[1]*f), a[2]+float32(b[2]*f)
 }
 
-// Distance returns how far the fields that move linearly go between two values: the length of the vector that they
-// make. second is prepared.
-func (k *Kernel) Distance(second unsafe.Pointer) (squared float64) {
+// Distance returns how far the fields that move linearly go between two values: the square of the length of the vector
+// that they make. second is prepared.
+func (k *Kernel) Distance(from, second unsafe.Pointer) (squared float64) {
 	for _, o := range k.singles {
 		d := float64(*(*float32)(unsafe.Add(second, o)))
 		squared += d * d
@@ -297,6 +295,12 @@ func (k *Kernel) Distance(second unsafe.Pointer) (squared float64) {
 	for _, o := range k.doubles {
 		d := *(*float64)(unsafe.Add(second, o))
 		squared += d * d
+	}
+	for i := range k.others {
+		if p := &k.others[i]; p.way != nil {
+			d := p.way(unsafe.Add(from, p.offset), unsafe.Add(second, p.offset))
+			squared += d * d
+		}
 	}
 	return squared
 }

@@ -4,26 +4,25 @@ package blend
 
 import (
 	"math"
-	"reflect"
 	"unsafe"
 )
 
-// copyBytes is for fields without pointers that step.
-func copyBytes(p *part, dst, from, _ unsafe.Pointer, _ float32) {
+// copyBytes is for fields without pointers that step: from the second value's time on, they have that.
+func copyBytes(p *part, dst, from, second unsafe.Pointer, f float32) {
+	if f >= 1 {
+		from = second
+	}
 	if dst != from {
 		copy(unsafe.Slice((*byte)(dst), p.size), unsafe.Slice((*byte)(from), p.size))
 	}
 }
 
-func copyString(_ *part, dst, from, _ unsafe.Pointer, _ float32) {
-	*(*string)(dst) = *(*string)(from)
-}
-
-// copyValue is for values that the user's functions convert, which may have pointers.
-func copyValue(p *part, dst, from, _ unsafe.Pointer, _ float32) {
-	if dst != from {
-		reflect.NewAt(p.typ, dst).Elem().Set(reflect.NewAt(p.typ, from).Elem())
+// copyString is copyBytes for texts.
+func copyString(_ *part, dst, from, second unsafe.Pointer, f float32) {
+	if f >= 1 {
+		from = second
 	}
+	*(*string)(dst) = *(*string)(from)
 }
 
 // turn prepares an angle: the second value becomes the shorter way to it.

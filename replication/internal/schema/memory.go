@@ -151,6 +151,11 @@ func (c *Component) writeStandIns(p unsafe.Pointer, row []uint32) {
 			col.Codec.Write(unsafe.Add(p, col.offset), row[col.Word:])
 		}
 	}
+	c.WriteConverted(p, row)
+}
+
+// WriteConverted is [Component.Write] for nothing but the values that the user's functions convert.
+func (c *Component) WriteConverted(p unsafe.Pointer, row []uint32) {
 	for _, in := range c.StandIns {
 		in.Conversion.Write(&in.Values, unsafe.Add(p, in.Offset), row[in.Word:][:in.Values.Words])
 	}

@@ -21,8 +21,9 @@ type Client struct {
 	Schema *schema.Schema
 	Recv   *receive.Receiver // held states, and what is known of ticks; Watch may be set
 	Apply  *apply.Applier    // the world, and which entity shows which slot; View.Replaced and Lingering may be set
-	// Messages may have Shown set: the play-out time that the inputs to come are stamped with. It is nil
-	// if the schema has neither messages nor inputs. Once it is Closed, no message is handed over.
+	// Messages may have Shown set: the play-out time that the inputs to come are stamped with; and Tick, while a
+	// message of that tick is handled. It is nil if the schema has neither messages nor inputs. Once it is Closed,
+	// no message is handed over.
 	Messages *message.ClientMessages
 }
 
