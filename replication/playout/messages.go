@@ -7,7 +7,6 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
-	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -51,19 +50,18 @@ const maxWaiting = 4096
 // A timeline has the waiting messages of all types, in the order in which they arrived.
 type timeline struct{ fifo[waitingMessage] }
 
-// handle delivers the messages up to a tick, or all of them, until the client is closed. reset reports whether the
-// world has been reset since there had been so many resets.
+// handle delivers the messages up to a tick, or all of them, until the client is closed. begin is called before each of
+// them, and reports whether the world has been reset since the message came.
 func (m *timeline) handle(
-	calls *exclusive.Guard, of *message.ClientMessages, reset func(since int) bool, now delta.Tick, all bool,
+	calls *exclusive.Guard, closed *bool, begin func(waitingMessage) (reset bool), now delta.Tick, all bool,
 ) {
-	for m.len() > 0 && !of.Closed {
+	for m.len() > 0 && !*closed {
 		if !all && m.len() <= maxWaiting && m.first().tick.After(now) {
 			return
 		}
 		was := calls.Open()
 		first := m.pop()
-		of.Tick = first.tick
-		first.in.handleFirst(reset(first.resets))
+		first.in.handleFirst(begin(first))
 		calls.Leave(was)
 	}
 }

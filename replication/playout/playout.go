@@ -123,13 +123,15 @@ func (p *Playout) Advance(dt time.Duration) {
 // handleMessages delivers the messages that have arrived for what is shown, or all of them.
 func (p *Playout) handleMessages(all bool) {
 	if m := p.inside.Messages; m != nil {
-		p.messages.handle(p.inside.Apply.Calls, m, p.resetSince, p.at.Tick, all)
+		p.messages.handle(p.inside.Apply.Calls, &m.Closed, p.beginMessage, p.at.Tick, all)
 	}
 }
 
-// resetSince reports whether the world has been reset since the client had noticed so many resets.
-func (p *Playout) resetSince(resets int) bool {
-	return resets != p.inside.Apply.Resets || !p.inside.Apply.View.Intact()
+// beginMessage makes a message that has waited the one that is being handled. It reports whether the world has been
+// reset since the message came.
+func (p *Playout) beginMessage(m waitingMessage) (reset bool) {
+	p.inside.Messages.Tick = m.tick
+	return m.resets != p.inside.Apply.Resets || !p.inside.Apply.View.Intact()
 }
 
 // receivePacket takes note of a state packet. known reports that it came just now.

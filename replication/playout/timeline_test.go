@@ -8,7 +8,6 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
-	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 )
 
 // TestFifoMatchesASlice: and its memory stays within what it held at most.
@@ -30,7 +29,7 @@ func TestFifoMatchesASlice(t *testing.T) {
 	require.LessOrEqual(t, cap(f.items), 160)
 }
 
-func noReset(int) bool { return false }
+func noReset(waitingMessage) bool { return false }
 
 // TestTooManyMessagesDoNotWait: the ticks of messages are the server's word. However far ahead they are, they take no
 // more memory than that of so many.
@@ -44,13 +43,13 @@ func TestTooManyMessagesDoNotWait(t *testing.T) {
 		m.push(waitingMessage{tick: 1000, in: q})
 	}
 	var calls exclusive.Guard
-	var of message.ClientMessages
-	m.handle(&calls, &of, noReset, now, false)
+	closed := false
+	m.handle(&calls, &closed, noReset, now, false)
 	require.Equal(t, []int{0, 1, 2}, handled)
-	m.handle(&calls, &of, noReset, now, false)
+	m.handle(&calls, &closed, noReset, now, false)
 	require.Len(t, handled, 3)
 	now = 1000
-	m.handle(&calls, &of, noReset, now, false)
+	m.handle(&calls, &closed, noReset, now, false)
 	require.Len(t, handled, maxWaiting+3)
 }
 
@@ -70,9 +69,9 @@ func TestAMessageThatPanicsIsNotHandledAgain(t *testing.T) {
 		m.push(waitingMessage{tick: 5, in: q})
 	}
 	var calls exclusive.Guard
-	var of message.ClientMessages
-	require.Panics(t, func() { m.handle(&calls, &of, noReset, now, false) })
-	m.handle(&calls, &of, noReset, now, false)
+	closed := false
+	require.Panics(t, func() { m.handle(&calls, &closed, noReset, now, false) })
+	m.handle(&calls, &closed, noReset, now, false)
 	require.Equal(t, []int{0, 1}, handled)
 }
 
@@ -80,15 +79,14 @@ func TestAMessageThatPanicsIsNotHandledAgain(t *testing.T) {
 func TestAClosedClientHandsOverNoMessages(t *testing.T) {
 	var m timeline
 	var calls exclusive.Guard
-	var of message.ClientMessages
-	handled := 0
-	q := &queue[int]{handle: func(n int) { handled, of.Closed = handled+1, n == 1 }}
+	handled, closed := 0, false
+	q := &queue[int]{handle: func(n int) { handled, closed = handled+1, n == 1 }}
 	for i := range 5 {
 		q.messages.push(i)
 		m.push(waitingMessage{tick: 5, in: q})
 	}
-	m.handle(&calls, &of, noReset, 10, false)
+	m.handle(&calls, &closed, noReset, 10, false)
 	require.Equal(t, 2, handled)
-	m.handle(&calls, &of, noReset, 10, true)
+	m.handle(&calls, &closed, noReset, 10, true)
 	require.Equal(t, 2, handled)
 }

@@ -1,8 +1,6 @@
 package sender
 
 import (
-	"slices"
-
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 )
@@ -17,9 +15,7 @@ type batch struct {
 
 	room, used, work int // bits for entries in a packet; bits and work of the entries so far
 
-	// Of the slot in hand.
-	close  []int32 // slots that travel together
-	groups []*interest.Group
+	company interest.Company
 }
 
 // A batchEntry is what a peer needs of a slot.
@@ -48,11 +44,4 @@ func (u *batch) begin(slots int) {
 	u.in = u.in.Grown(slots)
 	clear(u.in)
 	u.entries, u.units, u.used, u.work = u.entries[:0], 0, 0, 0
-}
-
-// join adds a slot to those that travel together.
-func (u *batch) join(slot int32) {
-	if !slices.Contains(u.close, slot) {
-		u.close = append(u.close, slot)
-	}
 }

@@ -55,9 +55,8 @@ func (p *groupSender) send(of bitset.Set) (all bool) {
 	default:
 		p.crowded = crowdedTicks
 	}
-	if !p.sendUnits(of, first, len(of)<<6) || first > 0 && !p.sendUnits(of, 0, first) {
-		p.yields = p.yields || p.acked.Log.Next != sent
-	}
+	stopped := !p.sendUnits(of, first, len(of)<<6) || first > 0 && !p.sendUnits(of, 0, first)
+	p.yields = p.yields || p.acked.Log.Next != sent && (stopped || p.packet.blocked())
 	return false
 }
 
@@ -234,10 +233,14 @@ func (p *groupSender) putOff(entries []batchEntry) {
 // complete adds everything that travels with chosen slots to a choice.
 func (p *groupSender) complete(chosen bitset.Set) {
 	u := &p.states.worker.batch
+	u.begin(p.snap.Slots.Len())
 	for _, b := range p.interest.Groups.Blocks {
 		for slot := range bitset.Slots(int(b), chosen[b]&p.acked.Grouped(int(b))) {
-			p.closure(slot)
-			for _, other := range u.close {
+			if u.in.Has(slot) {
+				continue
+			}
+			for _, other := range p.company(slot) {
+				u.in.Add(int(other))
 				if !chosen.Has(int(other)) && p.acked.LacksAny(other) {
 					chosen.Add(int(other))
 				}
@@ -246,37 +249,19 @@ func (p *groupSender) complete(chosen bitset.Set) {
 	}
 }
 
-// closure sets the batch's close to the slots that are sent together with a slot, which comes
-// first.
-func (p *groupSender) closure(slot int) {
-	u, of := &p.states.worker.batch, &p.interest.Groups
-	u.close, u.groups = append(u.close[:0], int32(slot)), u.groups[:0]
-	for i := 0; i < len(u.close) && !p.opts.NoGroups; i++ {
-		slot := u.close[i]
-		for _, g := range of.BySlot[slot] {
-			if slices.Contains(u.groups, g) || !p.acked.TravelsWith(g, slot) {
-				continue
-			}
-			u.groups = append(u.groups, g)
-			for _, m := range g.Members {
-				if m.Slot >= 0 && p.acked.TravelsWith(g, m.Slot) {
-					u.join(m.Slot)
-				}
-			}
-			for _, f := range g.Former {
-				if p.acked.TravelsWith(g, f.Slot) {
-					u.join(f.Slot)
-				}
-			}
-		}
+// company returns the slots that are sent together with a slot, which comes first.
+func (p *groupSender) company(slot int) []int32 {
+	c := &p.states.worker.batch.company
+	if c.Begin(slot, p.snap.Slots.Len()); !p.opts.NoGroups {
+		c.Complete(&p.interest.Groups, p.acked.TravelsWith)
 	}
+	return c.Slots
 }
 
 // gather appends a dirty slot and everything that travels with it, as a unit.
 func (p *groupSender) gather(slot int) {
 	u := &p.states.worker.batch
-	p.closure(slot)
-	for _, slot := range u.close {
+	for _, slot := range p.company(slot) {
 		if !u.in.Has(int(slot)) {
 			u.in.Add(int(slot))
 			p.gatherSlot(int(slot))
