@@ -157,6 +157,37 @@ func (l *look) sees(at *tPosition, axes int) (sees, rim bool) {
 	return distance <= l.radius, math.Abs(distance-l.radius) <= 1e-5*(1+l.radius)
 }
 
+// tFar is far from everything.
+type tFar struct {
+	X, Y float64 `repl:"range=-1e9:1e9,step=0.01"`
+}
+
+// TestGridIsExactFarOut: coordinates with more digits than a float32 has are compared as they are.
+func TestGridIsExactFarOut(t *testing.T) {
+	schema := NewSchema()
+	Register[tFar](schema)
+	x := connectedWire(t, schema)
+	grid := x.server.NewGrid(1000, "tFar.X", "tFar.Y")
+	x.peer.SetInterest(Interest{Grid: grid})
+	far, rng := ecs.ComponentID[tFar](x.world), rand.New(rand.NewPCG(seedOf(t), 1))
+	for range 200 {
+		e := x.spawn(far)
+		*(*tFar)(x.world.Get(e, far)) = tFar{9e8 + 400*rng.Float64() - 200, -9e8 + 400*rng.Float64() - 200}
+	}
+	for _, radius := range []float64{30, 150, 1500} {
+		x.peer.LookFrom(radius, 9e8, -9e8)
+		x.rounds(3)
+		q := x.world.Query(ecs.All(far))
+		for q.Next() {
+			at := (*tFar)(q.Get(far))
+			_, seen := x.mirrored(q.Entity())
+			if distance := math.Hypot(at.X-9e8, at.Y+9e8); math.Abs(distance-radius) > 0.01 {
+				require.Equal(t, distance < radius, seen, "%v of %v away", distance, radius)
+			}
+		}
+	}
+}
+
 type tWaypoint [2]tPosition
 
 type tDepth float32

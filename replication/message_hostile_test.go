@@ -101,6 +101,40 @@ func randomMessagesBody(p []byte, down bool) (kind wire.PacketKind, body []byte)
 	return kind, p[wire.ChecksumSize+h.Size():]
 }
 
+// TestAClientThatAcknowledgesNoMessagesGetsFew: it claims to have received every packet, and none of the messages in
+// them. What is queued is not sent again and again because of that.
+func TestAClientThatAcknowledgesNoMessagesGetsFew(t *testing.T) {
+	type long struct{ B [60]byte }
+	s := testSchema()
+	RegisterMessage[long](s, Immediate())
+	x := newWire(t, s)
+	x.rounds(10)
+	queued := uint64(0)
+	for SendToClient(x.peer, long{}) == nil {
+		queued++
+	}
+	x.replicate()
+	before := x.peer.Stats()
+	for range 10 * 60 {
+		x.replicate()
+		var buf [64]byte
+		w := bitbuf.NewWriter(buf[:])
+		w.WriteExpGolomb(0, 0)
+		for c := range wire.Channels {
+			first := uint16(x.peer.messages.Out[c].First)
+			(&wire.ChannelAck{Present: true, Received: uint16(x.server.Tick()), Next: first}).Write(&w)
+		}
+		w.WriteBool(false)
+		require.NoError(t, x.peer.Receive(x.forgeMessages(wire.KindMessages, false, 0, w.Bytes())))
+		x.client.clock.Now++
+		require.NoError(t, x.peer.Receive(x.client.recv.WriteAcks(x.client.session.AckKey()))) // it is not silent
+	}
+	resent := x.peer.Stats().MessagesResent - before.MessagesResent
+	require.Greater(t, queued, uint64(1000))
+	require.Greater(t, resent, 5*queued, "the server believes it")
+	require.Less(t, resent, 15*queued)
+}
+
 // goesOn requires that the session still works, with as many messages as fit into a channel.
 func (x *fixture) goesOn() {
 	x.t.Helper()

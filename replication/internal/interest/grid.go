@@ -34,7 +34,8 @@ type Grid struct {
 	Fresh     bool        // no entity was placed yet
 }
 
-// A GridEntry is an entity in a cell.
+// A GridEntry is an entity in a cell. Its position is relative to the corner of the cell, so that 32 bits suffice however
+// large the grid is.
 type GridEntry struct {
 	at   [MaxAxes]float32
 	slot int32
@@ -78,8 +79,9 @@ func (g *Grid) put(slot int, row []uint32) {
 	cell := 0
 	for i, col := range g.Columns {
 		v, _ := col.Codec.Fixed.Decode(col.Code(row))
-		e.at[i] = float32(v)
-		cell = cell*g.Counts[i] + g.along(i, v)
+		at := g.along(i, v)
+		e.at[i] = float32(v - g.corner(i, at))
+		cell = cell*g.Counts[i] + at
 	}
 	if place := g.places[slot]; place.cell == int32(cell) {
 		g.Cells[cell][place.index] = e
@@ -94,6 +96,9 @@ func (g *Grid) put(slot int, row []uint32) {
 func (g *Grid) along(axis int, v float64) int {
 	return int(min(max((v-g.Low[axis])/g.Cell, 0), float64(g.Counts[axis]-1)))
 }
+
+// corner returns the least coordinate in a cell along an axis.
+func (g *Grid) corner(axis, cell int) float64 { return g.Low[axis] + float64(cell)*g.Cell }
 
 // remove removes a slot's entry, if it has one.
 func (g *Grid) remove(slot int) {
@@ -145,18 +150,16 @@ func (g *Grid) find(e *Viewpoint, bands *[MaxAxes][]band, to bitset.Set) {
 						to.Add(int(entries[i].slot))
 					}
 				default:
-					g.findAmong(entries, e, square, to)
+					g.findAmong(entries, [MaxAxes]float64{x.at, y.at, z.at}, square, to)
 				}
 			}
 		}
 	}
 }
 
-// findAmong adds those of the entries that are near enough. Branch prediction can't guess which
-// ones are, so it has no branches.
-func (g *Grid) findAmong(entries []GridEntry, e *Viewpoint, square float64, to bitset.Set) {
-	at := e.At
-	clear(at[len(g.Columns):])
+// findAmong adds those of the entries of a cell that are near enough to a viewpoint, which is relative to the corner of
+// the cell. Branch prediction can't guess which ones are, so it has no branches.
+func (g *Grid) findAmong(entries []GridEntry, at [MaxAxes]float64, square float64, to bitset.Set) {
 	for i := range entries {
 		entry := &entries[i]
 		dx, dy, dz := float64(entry.at[0])-at[0], float64(entry.at[1])-at[1], float64(entry.at[2])-at[2]
@@ -168,9 +171,9 @@ func (g *Grid) findAmong(entries []GridEntry, e *Viewpoint, square float64, to b
 	}
 }
 
-// A band bounds the squared distance, along an axis, between a viewpoint and what is in the cells at one place of that
-// axis.
-type band struct{ near, far float64 }
+// A band is where a viewpoint is along an axis, relative to the cells at one place of that axis, and bounds the squared
+// distance between the viewpoint and what is in them.
+type band struct{ at, near, far float64 }
 
 // bands appends the bands that the viewpoint may see along an axis, and returns the place of the first one. An axis
 // that the grid lacks has one layer of cells, at no distance.
@@ -180,11 +183,12 @@ func (g *Grid) bands(to []band, axis int, e *Viewpoint) (first int, _ []band) {
 	}
 	first, last := g.along(axis, e.At[axis]-e.Radius), g.along(axis, e.At[axis]+e.Radius)
 	for cell := first; cell <= last; cell++ {
-		low := g.Low[axis] + float64(cell)*g.Cell - g.Cell*gridSlack
+		corner := g.corner(axis, cell)
+		low := corner - g.Cell*gridSlack
 		high := low + g.Cell*(1+2*gridSlack)
 		below, above := e.At[axis]-low, high-e.At[axis]
 		outside, far := max(-below, -above, 0), max(below, above)
-		to = append(to, band{outside * outside, far * far})
+		to = append(to, band{e.At[axis] - corner, outside * outside, far * far})
 	}
 	return first, to
 }

@@ -20,6 +20,10 @@ const (
 	// maxBackoff bounds the exponent of the backoff: without acks, retransmissions wait for up to
 	// 2^maxBackoff timeouts.
 	maxBackoff = 4
+	// usualSends is how often a message is sent before it becomes rarer, by up to 2^maxRarer. Few messages get lost so
+	// often; but a client could acknowledge none, and pretend that everything sent later has arrived.
+	usualSends = 4
+	maxRarer   = 6
 	// MaxProbes is the number of messages that are retransmitted in a tick while there are no acks.
 	MaxProbes = 8
 )
@@ -54,7 +58,7 @@ type OutChannel struct {
 type outMessage struct {
 	number    uint16
 	fragment  wire.Fragment
-	times     uint8 // how often it was sent
+	times     uint8 // how often it was sent, probes for want of acks aside
 	refreshed uint8 // how often of these only for its dependencies
 	arrived   bool  // the receiver has it, but it may wait there
 	known     bool  // dependencies are known
@@ -135,14 +139,15 @@ func (l *OutChannel) begin(now delta.Tick, trip *clock.RoundTrip) {
 
 // mustSend reports whether a message must be sent now.
 func (l *OutChannel) mustSend(m *outMessage) bool {
+	rarer := min(max(m.times, usualSends)-usualSends, maxRarer)
 	switch {
 	case m.times == 0:
 		return true
 	case m.arrived:
 		return false
-	case l.hasLatest && l.latest.After(m.sent) && l.latest-m.sent > l.slack:
+	case l.hasLatest && l.latest.After(m.sent) && l.latest-m.sent > l.slack<<rarer:
 		return true // packets that were sent well after it have arrived
-	case !l.probes || l.now-m.sent <= l.timeout<<l.backoff || l.backoff > 0 && l.expired == MaxProbes:
+	case !l.probes || l.now-m.sent <= l.timeout<<max(l.backoff, rarer) || l.backoff > 0 && l.expired == MaxProbes:
 		return false
 	}
 	l.expired++
@@ -178,7 +183,9 @@ func (l *OutChannel) noteSent(id uint32, deps int) {
 		m.refreshed = min(m.refreshed+1, maxRefreshBackoff)
 	}
 	m.sent, m.wrote = l.now, uint8(deps)
-	m.times = min(m.times+1, 100)
+	if m.times == 0 || l.backoff == 0 {
+		m.times = min(m.times+1, 100)
+	}
 	if !l.before(id, l.Unsent) {
 		l.Unsent = id + 1
 	}

@@ -88,6 +88,28 @@ func TestProbesBecomeRare(t *testing.T) {
 	require.Len(t, sendAll(&l, before+timeout+1), 1)
 }
 
+// TestWhatAlwaysGetsLostBecomesRarer: after some retransmissions, a message that alone does not arrive is sent ever more
+// seldom, up to a limit.
+func TestWhatAlwaysGetsLostBecomesRarer(t *testing.T) {
+	slack := (&clock.RoundTrip{}).Slack()
+	var l OutChannel
+	push(&l, 1, 1)
+	var gaps []delta.Tick
+	now, before := delta.Tick(1), delta.Tick(1)
+	require.Len(t, sendAll(&l, now), 1)
+	for len(gaps) < 12 {
+		now++
+		l.ack(ackOf(0, 0, now-1), now)
+		if len(sendAll(&l, now)) > 0 {
+			gaps, before = append(gaps, now-before), now
+		}
+	}
+	s := slack
+	require.Equal(t, []delta.Tick{
+		s + 2, s + 2, s + 2, s + 2, 2*s + 2, 4*s + 2, 8*s + 2, 16*s + 2, 32*s + 2, 64*s + 2, 64*s + 2, 64*s + 2,
+	}, gaps)
+}
+
 // TestAcksOfWhatWasNotSentAreRefused: a queued message that was not sent yet can't have arrived.
 func TestAcksOfWhatWasNotSentAreRefused(t *testing.T) {
 	for _, first := range []uint32{0, 1<<32 - 2} { // ids wrap
