@@ -75,11 +75,11 @@ func (c *Client) Tick() uint32 {
 // ServerTick estimates the server's present tick, with a fraction: a packet that arrives now was sent half a round trip
 // before. It wraps at 2^32 as ticks do, and is 0 before the first packet of a session.
 //
-// It rises with [Client.Advance], at any frame rate, and never goes back. While it is wrong it rises faster or more
-// slowly. It jumps, forward only, in the first half second of a session, after a pause, and when it is more than half a
-// second behind. If no packet arrives for a second, or for four seconds if the round trip is not known, it stands
-// still, because the server may have paused. While the round trip is not known, it is the tick at which the packets
-// that arrive now were sent: see [Client.RoundTrip].
+// It rises with [Client.Advance], at any frame rate, and never goes back within a session. While it is wrong it rises
+// faster or more slowly. It jumps, forward only, in the first half second of a session, after a pause, and when it is
+// more than half a second behind. If no packet arrives for a second, or for four seconds if the round trip is not
+// known, it stands still, because the server may have paused. While the round trip is not known, it is the tick at
+// which the packets that arrive now were sent: see [Client.RoundTrip].
 func (c *Client) ServerTick() float64 {
 	c.mustExist()
 	if !c.clock.Known {

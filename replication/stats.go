@@ -51,7 +51,7 @@ func (f *FieldStats) Name() string {
 
 // PeerStats are the counters of one peer.
 type PeerStats struct {
-	Packets    uint64 // state packets sent
+	Packets    uint64 // state packets passed to the send function
 	Bytes      uint64 // in them, headers included
 	EntityBits uint64 // in them, without packet headers
 	SendErrors uint64 // packets that the send function refused

@@ -48,8 +48,9 @@ const usage = `Arena: bots fight in a world that a server replicates to clients 
 
 Without flags it plays for ten seconds in one process: on a terminal it shows the fight, as
 the server has it and as a client sees it, elsewhere it prints a line per second. It exits
-with 0 if all worlds became equal, with 1 if not or if the other side of -serve or -connect
-does not come, and with 2 if it does not understand the flags.
+with 0 if all worlds became equal, or too little time was left to compare all of them, with 1
+if one did not or if the other side of -serve or -connect does not come, and with 2 if the
+flags are invalid. For the comparison at the end, links lose and delay nothing.
 
 `
 

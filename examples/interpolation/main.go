@@ -105,6 +105,12 @@ func flags() (line netsim.Config, rows int) {
 	if flag.Parse(); flag.NArg() > 0 {
 		log.Fatalf("interpolation: unexpected argument %q: flags come with a value, as in -loss 0.2", flag.Arg(0))
 	}
+	switch {
+	case *latency < 0 || *jitter < 0:
+		log.Fatal("interpolation: -latency and -jitter are not negative")
+	case rows < 1:
+		log.Fatalf("interpolation: -rows %d: draw one frame or more", rows)
+	}
 	line = netsim.Config{Loss: *loss, Latency: netsim.Ticks(*latency, steps), Jitter: netsim.Ticks(*jitter, steps)}
 	if err := line.Validate(); err != nil {
 		log.Fatal(err)

@@ -58,7 +58,7 @@ func main() {
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "rewind compares two ways to judge shots at the edge of a strafing target, over\n"+
 			"lines with 75 ms one way that lose 0, 5 and 20 % of the packets. It simulates two\n"+
-			"minutes of each, which takes a few seconds, and has no flags.")
+			"minutes of each and has no flags.")
 	}
 	if flag.Parse(); flag.NArg() > 0 {
 		log.Fatalf("rewind: unexpected argument %q: it takes none", flag.Arg(0))

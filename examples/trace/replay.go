@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"time"
 
@@ -63,7 +64,7 @@ func newReplayOf(cfg config, trace *reader, options ...replication.ServerOption)
 		return nil, trace.faultAt(trace.typesLine, err)
 	}
 	if err := tuneSchema(schema, cfg.tables); err != nil {
-		return nil, trace.faultAt(trace.typesLine, err)
+		return nil, fmt.Errorf("-tables: %w", err)
 	}
 	p := &replay{
 		cfg:    cfg,

@@ -12,13 +12,13 @@ import (
 
 // Hermite is [Interpolate] for a component T whose float fields that move linearly have their velocities in another
 // component, V, in the same order. They move along a cubic curve that has these velocities at both ends, so that turns
-// have no corners. A velocity times perTick is the distance covered in a server tick: for velocities per second, perTick
-// is 1 divided by the tick rate. V need not be interpolated.
+// have no corners. A velocity times perTick is the distance covered in a server tick: for velocities per second,
+// perTick is 1 divided by the tick rate. V need not be interpolated.
 //
 // Use it only if the velocities fit the motion: if they do not, entities swing.
 //
-// Panics as [Interpolate] does, and if V has another condition than T, or does not have a linear float field, of the same
-// type, for each of T.
+// Panics as [Interpolate] does, and if V has another condition than T, or does not have a linear float field, of the
+// same type, for each of T.
 func Hermite[T, V any](p *Playout, perTick float64, opts ...ComponentOption) {
 	c := newValues[T](p, "Hermite", opts)
 	number, comp := component[V](p, "Hermite")

@@ -218,8 +218,8 @@ func finite[T float32 | float64](d T) T {
 }
 
 // Mix stores at dst the value a fraction f of the way from one value to a second one, which Prepare has prepared. It
-// leaves references, fields that are not replicated and values that the user's functions convert alone. A fraction above
-// 1 goes on beyond the second value. dst may be from. All three point to values of the component's type.
+// leaves references, fields that are not replicated and values that the user's functions convert alone. A fraction
+// above 1 goes on beyond the second value. dst may be from. All three point to values of the component's type.
 func (k *Kernel) Mix(dst, from, second unsafe.Pointer, f float32) {
 	for _, o := range k.singles {
 		// The conversion keeps every machine from fusing the product and the sum, so all get the same number.

@@ -24,8 +24,8 @@ func (c *Company) Begin(slot, slots int) {
 	c.join(int32(slot))
 }
 
-// Complete adds all others. travels reports whether the peer is sent a slot together with a group that the slot is bound
-// to.
+// Complete adds all others. travels reports whether the peer is sent a slot together with a group that the slot is
+// bound to.
 func (c *Company) Complete(of *groups, travels func(g *Group, slot int32) bool) {
 	for i := 0; i < len(c.Slots); i++ {
 		slot := c.Slots[i]

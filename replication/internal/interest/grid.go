@@ -34,8 +34,8 @@ type Grid struct {
 	Fresh     bool        // no entity was placed yet
 }
 
-// A GridEntry is an entity in a cell. Its position is relative to the corner of the cell, so that 32 bits suffice however
-// large the grid is.
+// A GridEntry is an entity in a cell. Its position is relative to the corner of the cell, so that 32 bits suffice
+// however large the grid is.
 type GridEntry struct {
 	at   [MaxAxes]float32
 	slot int32
@@ -121,8 +121,9 @@ type Viewpoint struct {
 	Radius float64
 }
 
-// find adds to a set the slots that the viewpoint sees, and those without a position. bands is scratch memory.
-func (g *Grid) find(e *Viewpoint, bands *[MaxAxes][]band, to bitset.Set) {
+// find adds to Next of a view the slots that its viewpoint sees, and those without a position.
+func (g *Grid) find(v *View) {
+	e, to := &v.Viewpoint, v.Next
 	for b, word := range g.outside {
 		to[b] |= word
 	}
@@ -134,7 +135,11 @@ func (g *Grid) find(e *Viewpoint, bands *[MaxAxes][]band, to bitset.Set) {
 		copy(to, g.Snap.Slots.Alive)
 		return
 	}
+	if v.bands == nil {
+		v.bands = new([MaxAxes][]band)
+	}
 	var first [MaxAxes]int
+	bands := v.bands
 	for i := range bands {
 		first[i], bands[i] = g.bands(bands[i][:0], i, e)
 	}

@@ -39,7 +39,7 @@ type View struct {
 	lastTable *snapshot.Table          // and the last one of them
 	lastPass  bool
 	Viewpoint Viewpoint
-	bands     [MaxAxes][]band // scratch memory
+	bands     *[MaxAxes][]band // scratch memory, for a grid
 }
 
 // Divide divides the live slots into visible, withheld and hidden ones.
@@ -71,7 +71,7 @@ func (v *View) Find(s *snapshot.SlotTable, resources bool) {
 	} else {
 		clear(v.Next)
 		if v.Grid != nil {
-			v.Grid.find(&v.Viewpoint, &v.bands, v.Next)
+			v.Grid.find(v)
 		}
 		for _, set := range v.Sets {
 			set.find(v.Next)

@@ -9,4 +9,4 @@ var ErrFlood = errors.New("replication: too many packets of messages and inputs 
 // ErrBufferFull means that too much waits for its acknowledgement, or for the next tick, to take
 // another message for the other end. The message was not sent.
 var ErrBufferFull = errors.New("replication: the message buffer is full: " +
-	"the other end has not acknowledged what is in it")
+	"the other end has not acknowledged what is in it, or too much was sent in this tick")
