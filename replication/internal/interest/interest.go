@@ -23,13 +23,13 @@ type Criteria struct {
 type View struct {
 	Criteria
 	Limited      bool       // the peer may not see all slots
+	crowded      bool       // the server has more slots than the client takes
 	InView       bitset.Set // nil: all slots
 	Next         bitset.Set // scratch memory: the slots that are in view from this tick on
 	VisibleCount int        // live slots in view as of the last tick, if the view is limited
 
-	room     int  // how many slots the client takes, from 0 on; 0: all
-	crowded  bool // the server has more slots than that
-	withheld int  // live slots that would be in view if the client had room
+	room     int // how many slots the client takes, from 0 on; 0: all
+	withheld int // live slots that would be in view if the client had room
 
 	kept     *keptSubEntities // with Keep, if the schema has conditions
 	Released bool             // Keep ended, so what was kept is gone
