@@ -2,6 +2,7 @@ package playout_test
 
 import (
 	"math"
+	"strconv"
 	"testing"
 
 	"github.com/mlange-42/arche/ecs"
@@ -17,6 +18,13 @@ type gadget struct {
 	X    float32 `repl:"range=-1000:1000,step=0.01"`
 	Open bool
 	Kind uint8
+	Bits uint8  `repl:"flags=4"`
+	Name string `repl:"max=8"`
+}
+
+// gadgetAt returns the gadget of a tick.
+func gadgetAt(n int, x float32) gadget {
+	return gadget{X: x, Open: n%2 == 0, Kind: uint8(n), Bits: uint8(n) & 15, Name: strconv.Itoa(n)}
 }
 
 // TestExtrapolatedEntitiesKeepWhatSteps: beyond the newest state, what does not move is that of the newest state.
@@ -28,7 +36,7 @@ func TestExtrapolatedEntitiesKeepWhatSteps(t *testing.T) {
 	playout.Interpolate[gadget](v.Playout)
 	e := g.world.NewEntity(replication.ReplicatedID(&g.world), id)
 	g.onTick = func(n int) {
-		*(*gadget)(g.world.Get(e, id)) = gadget{float32(n) * 0.3, n%2 == 0, uint8(n)}
+		*(*gadget)(g.world.Get(e, id)) = gadgetAt(n, float32(n)*0.3)
 	}
 	g.run(4)
 	g.muted = func(float64) bool { return true }
@@ -41,7 +49,7 @@ func TestExtrapolatedEntitiesKeepWhatSteps(t *testing.T) {
 		mirror, _ := g.mirror(e)
 		at := (*gadget)(g.local.Get(mirror, own))
 		n := int(g.newest())
-		require.Equal(t, gadget{at.X, n%2 == 0, uint8(n)}, *at, "at %v, the newest state is of %v", v.time, g.newest())
+		require.Equal(t, gadgetAt(n, at.X), *at, "at %v, the newest state is of %v", v.time, g.newest())
 	}
 	g.run(1)
 	require.Greater(t, guessed, 10)
