@@ -34,6 +34,7 @@ type Playout struct {
 	sessions int        // of the watch, when it was last looked at
 	at       blend.Time
 	looked   bool              // the columns have looked up states of this session
+	resets   int               // of the world, when they did
 	long     frames.LongFrames // in which nobody knows when packets arrived
 
 	tables      tables
@@ -194,10 +195,11 @@ func (p *Playout) alive() float64 {
 	return p.clock.newest
 }
 
-// invalidate makes the columns look up what came, or all of it if the clock has just begun to run.
+// invalidate makes the columns look up what came, or all of it if the clock has just begun to run, or if Apply has
+// spawned everything anew.
 func (p *Playout) invalidate() {
-	if !p.looked {
-		p.looked = true
+	if resets := p.inside.Apply.Resets; !p.looked || p.resets != resets {
+		p.looked, p.resets = true, resets
 		for _, c := range p.columns {
 			c.forget(p.at.Tick)
 		}

@@ -121,6 +121,19 @@ func TestConvertedValuesKeepWhatIsLocal(t *testing.T) {
 	}
 	g.run(3)
 	require.Greater(t, len(seen), 40)
+
+	local := []int(nil) // gone with the world
+	v.after = func(float64) {
+		own, _ = g.mirror(e)
+		a, b := m()
+		require.Equal(t, local, a.plan)
+		shown := float32(math.Floor(v.time))
+		require.Equal(t, []float32{shown, shown}, []float32{float32(a.x), b.Inner.mood}, "at %v", v.time)
+	}
+	for range 20 {
+		g.local.Reset()
+		g.run(0.13)
+	}
 }
 
 // TestTeleportsOfIntegersSnap: integers that move linearly count as floats do.

@@ -169,7 +169,7 @@ func (x *expectations) Expire(ticks uint32) {
 			}
 		}
 	}
-	for range min(sweptAtOnce, len(x.items)) {
+	for range len(x.items)/sweeps + 1 {
 		i := x.swept % len(x.items)
 		x.swept = i + 1
 		if e := x.items[i].entity; !e.IsZero() && !archeutil.Alive(x.view.World, e) {
@@ -178,9 +178,9 @@ func (x *expectations) Expire(ticks uint32) {
 	}
 }
 
-// sweptAtOnce is the number of items that Expire checks: more than a game expects and removes between two calls, or
-// they would become ever more.
-const sweptAtOnce = 4
+// sweeps is the number of calls in which Expire checks all items, so that what a game expects and removes in so many
+// calls is all that accumulates.
+const sweeps = 64
 
 // match removes and returns the local entity that waits for one with the given state. It returns
 // the zero entity if there is none.
