@@ -98,6 +98,12 @@ func (c *loadWorld) move(p *tPosition, i int) {
 }
 
 func (c *loadWorld) replicate() {
+	c.answer()
+	c.server.Replicate()
+}
+
+// answer begins a tick, in which the members answer what they were sent.
+func (c *loadWorld) answer() {
 	c.ticks++
 	for _, m := range c.members {
 		m.sizes = append(m.sizes, 0)
@@ -105,7 +111,6 @@ func (c *loadWorld) replicate() {
 			_ = m.peer.Receive(packet)
 		}
 	}
-	c.server.Replicate()
 }
 
 // sent calls fn for every slot that was sent to the peer in the latest tick.

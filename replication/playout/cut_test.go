@@ -105,3 +105,36 @@ func TestConditionsHaveCountersOfTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// TestTeleportsOfIntegersSnap: integers that move linearly count as floats do.
+func TestTeleportsOfIntegersSnap(t *testing.T) {
+	type tile struct {
+		X int32 `repl:"range=-5000:5000,linear"`
+		Y uint8
+	}
+	g := &game{t: t, rand: newRand(t), profile: quiet, rate: 20, frames: 144, wobble: 0.1}
+	g.prepare(replicationtest.Seed(t), func() { replication.Register[tile](g.schema) })
+	id, ownID := ecs.ComponentID[tile](&g.world), ecs.ComponentID[tile](&g.local)
+	v := newView(g)
+	playout.Interpolate[tile](v.Playout, playout.Snap(3))
+	e := g.world.NewEntity(replication.ReplicatedID(&g.world), id)
+	g.onTick = func(n int) { // two steps in each tick; and Y does not count
+		*(*tile)(g.world.Get(e, id)) = tile{int32(2*n - n/40*1000), uint8(n * 100)}
+	}
+	g.run(2)
+	between, jumps := 0, 0
+	last := int32(0)
+	v.after = func(float64) {
+		own, _ := g.mirror(e)
+		x := (*tile)(g.local.Get(own, ownID)).X
+		if step := x - last; last != 0 && step < -900 {
+			jumps++
+		} else if last != 0 && step < 0 {
+			between++
+		}
+		last = x
+	}
+	g.run(6)
+	require.Equal(t, 3, jumps)
+	require.Zero(t, between)
+}

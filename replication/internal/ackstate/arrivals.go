@@ -83,6 +83,7 @@ func (a *arrivals) advance(now delta.Tick) {
 	}
 }
 
+// moveTo is advance to another tick.
 func (a *arrivals) moveTo(now delta.Tick) {
 	for range min(now-a.newest, delta.Tick(len(a.ticks))) {
 		a.newest++

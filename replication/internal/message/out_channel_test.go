@@ -68,24 +68,32 @@ func TestOvertakenMessagesAreNotRetransmittedAtOnce(t *testing.T) {
 	}
 }
 
+// gapsOf returns the ticks between the first n+1 times that the only message of a channel is sent, from tick 1 on, and
+// the tick of the last one. It calls begin at the beginning of each tick.
+func gapsOf(t *testing.T, l *OutChannel, n int, begin func(now delta.Tick)) (gaps []delta.Tick, now delta.Tick) {
+	t.Helper()
+	now = 1
+	require.Len(t, sendAll(l, now), 1)
+	for before := now; len(gaps) < n; {
+		now++
+		if begin(now); len(sendAll(l, now)) > 0 {
+			gaps, before = append(gaps, now-before), now
+		}
+	}
+	return gaps, now
+}
+
 // TestProbesBecomeRare: without acks, messages are retransmitted ever more seldom, up to a limit;
 // with the next ack, as soon as before.
 func TestProbesBecomeRare(t *testing.T) {
 	timeout := (&clock.RoundTrip{}).Timeout()
 	var l OutChannel
 	push(&l, 1, 1)
-	var gaps []delta.Tick
-	now, before := delta.Tick(1), delta.Tick(1)
-	require.Len(t, sendAll(&l, now), 1)
-	for len(gaps) < 6 {
-		if now++; len(sendAll(&l, now)) > 0 {
-			gaps, before = append(gaps, now-before), now
-		}
-	}
+	gaps, now := gapsOf(t, &l, 6, func(delta.Tick) {})
 	require.Equal(t, []delta.Tick{timeout + 1, 2*timeout + 1, 4*timeout + 1, 8*timeout + 1, 16*timeout + 1, 16*timeout + 1}, gaps)
 	l.ack(ackOf(0, 0, 1), now)
-	require.Empty(t, sendAll(&l, before+timeout))
-	require.Len(t, sendAll(&l, before+timeout+1), 1)
+	require.Empty(t, sendAll(&l, now+timeout))
+	require.Len(t, sendAll(&l, now+timeout+1), 1)
 }
 
 // TestWhatAlwaysGetsLostBecomesRarer: after some retransmissions, a message that alone does not arrive is sent ever more
@@ -94,16 +102,7 @@ func TestWhatAlwaysGetsLostBecomesRarer(t *testing.T) {
 	slack := (&clock.RoundTrip{}).Slack()
 	var l OutChannel
 	push(&l, 1, 1)
-	var gaps []delta.Tick
-	now, before := delta.Tick(1), delta.Tick(1)
-	require.Len(t, sendAll(&l, now), 1)
-	for len(gaps) < usualSends+6 {
-		now++
-		l.ack(ackOf(0, 0, now-1), now)
-		if len(sendAll(&l, now)) > 0 {
-			gaps, before = append(gaps, now-before), now
-		}
-	}
+	gaps, _ := gapsOf(t, &l, usualSends+6, func(now delta.Tick) { l.ack(ackOf(0, 0, now-1), now) })
 	for i, gap := range gaps[:usualSends] {
 		require.Equal(t, slack+2, gap, "%d", i)
 	}

@@ -15,7 +15,7 @@ type batch struct {
 
 	room, used, work int // bits for entries in a packet; bits and work of the entries so far
 
-	company interest.Company
+	company interest.Company // of the slot in hand
 }
 
 // A batchEntry is what a peer needs of a slot.

@@ -232,6 +232,9 @@ func (p *groupSender) putOff(entries []batchEntry) {
 
 // complete adds everything that travels with chosen slots to a choice.
 func (p *groupSender) complete(chosen bitset.Set) {
+	if len(p.interest.Groups.Blocks) == 0 {
+		return
+	}
 	u := &p.states.worker.batch
 	u.begin(p.snap.Slots.Len())
 	for _, b := range p.interest.Groups.Blocks {
