@@ -346,7 +346,7 @@ func TestBothBaselinesAreAcknowledged(t *testing.T) {
 		}
 		for slot := range entities {
 			x.peer.acked.Follow()
-			x.peer.acked.Classify(slot>>6, 1<<(slot&63))
+			x.peer.acked.ClassOfSlot(slot)
 			require.Len(t, x.peer.acked.Classes.List, 1)
 			if b := x.peer.acked.Classes.List[0]; !b.Full {
 				valid(slot, b.A1)

@@ -1,6 +1,8 @@
 package ackstate
 
 import (
+	"math/bits"
+
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
@@ -145,16 +147,19 @@ func (p *bases) LackOf(of snapshot.BasePair, b int) uint64 {
 }
 
 // Classify sets Classes to the classes of the slots d of a block. A class has the baselines that
-// updates of its slots are coded against; the peer holds the slots at all of these ticks.
-func (p *bases) Classify(b int, d uint64) {
+// updates of its slots are coded against; the peer holds the slots at all of these ticks. old is the
+// result of Old.
+func (p *bases) Classify(b int, d, old uint64) {
 	t := &p.Acks
 	p.Classes.List = p.Classes.List[:0]
 	if full := d & t.None[b]; full != 0 {
 		p.Classes.List = append(p.Classes.List, baseline.Class{Mask: full, Full: true})
 		d &^= full
 	}
-	if !p.Classes.Compact {
-		d &^= p.addAllOld(b, d)
+	old &= d
+	d &^= old
+	for slot := range bitset.Slots(b, old) {
+		p.addOld(slot)
 	}
 	for _, of := range p.Pairs { // other peers share these, so the update may be encoded already
 		if d == 0 {
@@ -187,15 +192,16 @@ func (p *bases) addHeld(b int, d uint64, at delta.Tick) uint64 {
 	return d &^ held
 }
 
-// addAllOld adds the classes of those of some slots that the peer holds only as of ticks before all pairs of baselines,
-// and returns them. With a short budget these are most.
-func (p *bases) addAllOld(b int, d uint64) (old uint64) {
+// Old returns those of some slots of a block that the peer holds only as of ticks before all pairs of baselines. With a
+// short budget these are most. With Compact, none are told apart.
+func (p *bases) Old(b int, d uint64) (old uint64) {
+	if p.Classes.Compact {
+		return 0
+	}
 	t := &p.Acks
-	for slot := range bitset.Slots(b, d&t.Lacks(t.Through, b)) {
-		if t.Since[slot].Before(p.oldest) {
-			old |= 1 << (slot & 63)
-			p.addOld(slot)
-		}
+	for d &= t.Lacks(t.Through, b) &^ t.None[b]; d != 0; d &= d - 1 {
+		i := bits.TrailingZeros64(d)
+		old |= uint64(t.Since[b<<6+i]-p.oldest) >> 31 & 1 << i // like Before, without a branch
 	}
 	return old
 }
@@ -328,7 +334,7 @@ func (p *bases) addThird(b int, k baseline.Class, m uint64, third delta.Tick) {
 // ClassOfSlot returns the class of a dirty slot.
 func (p *bases) ClassOfSlot(slot int) *baseline.Class {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
-	p.Classify(b, bit)
+	p.Classify(b, bit, p.Old(b, bit))
 	return &p.Classes.List[0]
 }
 

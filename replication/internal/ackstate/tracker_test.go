@@ -121,7 +121,7 @@ func TestUpdatesAreTakenAgainstWhatThePeerHolds(t *testing.T) {
 		require.EqualValues(t, 10, of.Base)
 		require.Equal(t, lost, p.LackOf(snapshot.BasePair{Base: of.Base, Second: of.Base}, 0)&(held|lost|later))
 		require.Equal(t, lost|later, p.LackOf(of, 0)&(held|lost|later))
-		p.Classify(0, held|lost|later)
+		p.Classify(0, held|lost|later, p.Old(0, held|lost|later))
 		for _, c := range p.Classes.List {
 			switch {
 			case c.Full:
@@ -169,7 +169,7 @@ func TestCompactKeepsTheNewestBaseline(t *testing.T) {
 		p.tick(touch, func() uint64 {
 			p.ChooseLikely()
 			p.FindPairs()
-			p.Classify(0, slot)
+			p.Classify(0, slot, p.Old(0, slot))
 			require.Equal(t, []baseline.Class{{
 				Mask: slot, Baselines: delta.Baselines{A1: 10, A2: c.second, Two: true}, Third: c.third, Fourth: c.fourth,
 			}}, p.Classes.List, "without ticks %v", c.lost)

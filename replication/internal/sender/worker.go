@@ -3,6 +3,7 @@ package sender
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
@@ -15,6 +16,7 @@ type worker struct {
 	Box    packetBox
 	choice chooser
 	batch  batch
+	old    bitset.Set // see findOld
 }
 
 // init prepares for the slots of a snapshot.
