@@ -53,3 +53,60 @@ func TestPartsThatWereNotSentYet(t *testing.T) {
 	x.rounds(50)
 	x.requireEqual()
 }
+
+// TestPartsOutOfViewDoNotHoldUpSettled: of an entity that the client keeps showing, a part is not sent before it goes out
+// of view, or is lost afterwards. So it is never sent, and the peer must not count as one that is sent a large state:
+// that would hold up Client.Settled.
+func TestPartsOutOfViewAreForgotten(t *testing.T) {
+	for _, unsent := range []bool{false, true} {
+		x := connectedWire(t, testSchema(), WithMTU(128))
+		bulk, frozen := ecs.ComponentID[tBulk](x.world), ecs.ComponentID[tFrozen](x.world)
+		e := x.spawn(bulk)
+		x.spawn(frozen)
+		fillBulk(x, e, 1)
+		x.rounds(100)
+		if unsent {
+			x.peer.SetBudget(60 * 64)
+			x.rounds(2)
+		}
+		fillBulk(x, e, 2)
+		packets := x.replicate()
+		require.NotEmpty(t, x.peer.acked.Large)
+		require.Equal(t, unsent, x.peer.acked.AnyDirty())
+		if !unsent {
+			packets = packets[1:]
+		}
+		x.deliver(packets...)
+		x.answer(x.apply()...)
+		nobody := ecs.All(frozen)
+		x.peer.SetInterest(Interest{Filter: &nobody, Keep: true})
+		x.rounds(100)
+		require.Empty(t, x.peer.acked.Large, unsent)
+		x.peer.SetInterest(Interest{Keep: true})
+		x.rounds(50)
+		x.requireEqual()
+	}
+}
+
+// TestStatesThatArrivedNeedNoParts: a small change of a large entity arrives, but its ack is late. Meanwhile the server
+// can't encode it against what the client held before, and begins to send the complete state in parts.
+func TestStatesThatArrivedNeedNoParts(t *testing.T) {
+	x := connectedWire(t, testSchema(), WithMTU(128))
+	bulk := ecs.ComponentID[tBulk](x.world)
+	e := x.spawn(bulk)
+	fillBulk(x, e, 1)
+	x.rounds(100)
+	x.peer.SetBudget(60 * 128)
+	(*tBulk)(x.world.Get(e, bulk)).Cells[0]++
+	x.deliver(x.replicate()...)
+	late := x.apply()
+	for n := 0; len(x.peer.acked.Large) == 0 || !x.peer.acked.AnyDirty(); n++ {
+		require.Less(t, n, 400)
+		x.replicate()
+	}
+	x.answer(late...)
+	require.False(t, x.peer.acked.AnyDirty())
+	require.Empty(t, x.peer.acked.Large)
+	x.rounds(100)
+	x.requireEqual()
+}

@@ -176,7 +176,7 @@ func (p *Tracker) followTick(at delta.Tick, end uint32) {
 			}
 			b := int(r.Block)
 			if mask := t.arrive(b, r.Mask) & p.Dirty[b]; mask != 0 { // it counted as lost too early
-				p.Dirty[b] &^= mask &^ t.slots.ChangedAfter(at, b, mask)
+				p.clean(b, mask&^t.slots.ChangedAfter(at, b, mask))
 			}
 		}
 	}
@@ -242,8 +242,14 @@ func (p *Tracker) arriveLate(sent *SentPacket, r baseline.Record) {
 func (p *Tracker) holdAt(b int, mask uint64, at delta.Tick) {
 	now := p.Acks.arriveLate(b, mask, at, p.Snap.Tick)
 	if now &= p.Dirty[b]; now != 0 {
-		p.Dirty[b] &^= now &^ p.Snap.Slots.ChangedAfter(p.Acks.Through, b, now)
+		p.clean(b, now&^p.Snap.Slots.ChangedAfter(p.Acks.Through, b, now))
 	}
+}
+
+// clean notes that the peer holds the newest state of dirty slots of a block. Parts of it are no longer needed.
+func (p *Tracker) clean(b int, mask uint64) {
+	p.Dirty[b] &^= mask
+	p.dropLarge(b, mask)
 }
 
 // Expire counts as lost all packets whose acknowledgement is overdue.
@@ -359,18 +365,22 @@ func (p *Tracker) losePart(slot int, sent *SentPacket) {
 	}
 	l.Parts[sent.Part] = PartUnsent
 	b, bit := slot>>6, uint64(1)<<(slot&63)
+	out := bit &^ p.sight.View.Sees(b, bit) // with Keep; the client will never have all parts
+	if out&^p.Acks.None[b] != 0 {
+		p.dropLarge(b, out) // it goes on showing an older state
+		return
+	}
 	p.MarkDirty(b, bit)
-	if out := bit &^ p.sight.View.Sees(b, bit); p.neverComplete(b, out) != 0 { // with Keep
+	if out != 0 { // it shows nothing of the entity
 		p.NoteChurn(b, out)
 		p.noteStructure(b, out)
 	}
 }
 
-// neverComplete returns those of the slots of a block of which the client will never have all
-// parts, and held nothing before: it lacks parts that are not in flight. The client shows nothing
-// of them.
+// neverComplete returns those of the slots of a block that go out of view of which the client will never have all
+// parts: it lacks parts that are not in flight.
 func (p *Tracker) neverComplete(b int, mask uint64) (never uint64) {
-	for slot := range bitset.Slots(b, mask&p.Acks.Large[b]&p.Acks.None[b]) {
+	for slot := range bitset.Slots(b, mask&p.Acks.Large[b]) {
 		if l := p.Large[slot]; l.Encoded == nil || slices.Contains(l.Parts, PartUnsent) {
 			never |= 1 << (slot & 63)
 		}
@@ -378,10 +388,10 @@ func (p *Tracker) neverComplete(b int, mask uint64) (never uint64) {
 	return never
 }
 
-// dropLarge stops sending parts of the states of slots of a block.
+// dropLarge stops sending parts of the states of slots of a block, where any are sent.
 func (p *Tracker) dropLarge(b int, mask uint64) {
-	p.Acks.Large[b] &^= mask
-	for slot := range bitset.Slots(b, mask) {
+	for slot := range bitset.Slots(b, mask&p.Acks.Large[b]) {
 		delete(p.Large, slot)
 	}
+	p.Acks.Large[b] &^= mask
 }

@@ -193,7 +193,7 @@ func (p *bases) addHeld(b int, d uint64, at delta.Tick) uint64 {
 }
 
 // Old returns those of some slots of a block that the peer holds only as of ticks before all pairs of baselines. With a
-// short budget these are most. With Compact, none are told apart.
+// short budget these are most. With Compact, there are none.
 func (p *bases) Old(b int, d uint64) (old uint64) {
 	if p.Classes.Compact {
 		return 0

@@ -75,9 +75,7 @@ func (p *Tracker) NoteAllChurn() {
 
 // NoteChurn ends the history of slots of a block: they hold another entity than before, or none.
 func (p *Tracker) NoteChurn(b int, mask uint64) {
-	if large := mask & p.Acks.Large[b]; large != 0 {
-		p.dropLarge(b, large)
-	}
+	p.dropLarge(b, mask)
 	p.Acks.endHistory(b, mask, p.Snap.Tick)
 	if p.arrivals != nil && mask != 0 {
 		p.arrivals.end(b, mask, p.Snap.Tick)
@@ -313,7 +311,9 @@ func (p *Tracker) leave(b int, mask uint64) {
 		// With Keep, the client keeps the entity, unless that may have ended or has not arrived
 		// completely. Incomplete entities take memory that is bounded, so the client is sent a
 		// despawn.
-		mask &= p.Acks.Ended[b] | ^p.sight.Keeps(b) | p.neverComplete(b, mask)
+		never := p.neverComplete(b, mask)
+		p.dropLarge(b, never)
+		mask &= p.Acks.Ended[b] | ^p.sight.Keeps(b) | never&p.Acks.None[b]
 	}
 	if kept &^= mask; p.arrivals != nil && kept != 0 {
 		p.arrivals.leave(b, kept, p.Snap.Tick)

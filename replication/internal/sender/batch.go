@@ -5,8 +5,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 )
 
-// A batch collects entries of groups for a packet. It is scratch memory that the peers of a worker
-// share.
+// A batch collects entries of groups for a packet. It is scratch memory that the peers of a worker share.
 type batch struct {
 	entries []batchEntry
 	units   int        // of entries

@@ -94,8 +94,7 @@ func (c *chooser) narrow(u *Urgency, plane int) {
 	c.blocks, c.left, c.dear = c.blocks[:n], c.left[:n], c.dear[:n]
 }
 
-// takeRoundRobin chooses among candidates of equal urgency while there is room, in slot order from
-// u.first on.
+// takeRoundRobin chooses among candidates of equal urgency while there is room, in slot order from u.first on.
 func (c *chooser) takeRoundRobin(u *Urgency, room int, cost prices) (used int) {
 	first := 0
 	for first < len(c.blocks) && int(c.blocks[first]) < u.first>>6 {

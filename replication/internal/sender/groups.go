@@ -9,11 +9,10 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A groupSender sends dirty slots that are in groups, as atomic batches: everything that belongs
-// together travels in one packet. Groups are sent before everything else in a tick, in packets of
-// their own, as many complete batches in each as fit. If they took all the room, everything else
-// goes first the next time. If a single packet holds everything that a peer needs, groups or not,
-// it is sent that packet.
+// A groupSender sends dirty slots that are in groups, as atomic batches: everything that belongs together travels in
+// one packet. Groups are sent before everything else in a tick, in packets of their own, as many complete batches in
+// each as fit. If they took all the room, everything else goes first the next time. If a single packet holds
+// everything that a peer needs, groups or not, it is sent that packet.
 type groupSender struct {
 	*peer
 	packet  *packetWriter
@@ -207,7 +206,7 @@ func (p *groupSender) sendSplit(entries []batchEntry) bool {
 // packet of full size, in parts.
 func (p *groupSender) sendAlone(slot int) bool {
 	b, bit, parts := slot>>6, uint64(1)<<(slot&63), p.stats.Parts
-	err := p.states.sendBlock(b, bit)
+	err := p.states.sendBlock(b, bit, nil)
 	if err == nil {
 		err = p.states.sendLarge(b, bit)
 	}
@@ -282,8 +281,7 @@ func (p *groupSender) gatherSlot(slot int) {
 			p.acked.Dirty[b] &^= bit // gone before the peer was sent it
 			return
 		}
-		// A kept entity would remain as it was while the others in its group go on: the batch would
-		// be split.
+		// A kept entity would remain as it was while the others in its group go on: the batch would be split.
 		if p.acked.Gone(b)&bit == 0 {
 			p.acked.NoteChurn(b, bit)
 			p.acked.MarkDirty(b, bit)

@@ -54,8 +54,7 @@ func (o *outbox) putHeader(packet []byte, h wire.StateHeader, n int) {
 	packet[at] |= byte(-n&7) << wire.PadShift
 }
 
-// copyOf returns a shared packet with a header of the peer's. It is valid until the next packet is
-// begun.
+// copyOf returns a shared packet with a header of the peer's. It is valid until the next packet is begun.
 func (o *outbox) copyOf(from *encode.SharedPacket, sequence uint32) []byte {
 	form := o.acked.Log.At(sequence).Form
 	size := o.headSize(form)

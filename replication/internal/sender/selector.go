@@ -21,8 +21,7 @@ type selector struct {
 }
 
 const (
-	// structureShare is the share of the budget that is reserved for despawns, and once more for
-	// spawns.
+	// structureShare is the share of the budget that is reserved for despawns, and once more for spawns.
 	structureShare = 8
 	// updateShare is the share that is reserved for updates while there is a mass of spawns: more than take a second.
 	updateShare = 8

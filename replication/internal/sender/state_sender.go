@@ -65,8 +65,9 @@ func (p *stateSender) sendFrom(at *int, of bitset.Set, large bool) bool {
 
 // sendSlots is sendFrom for a range of slots. It returns the place where it had to stop, or 0.
 func (p *stateSender) sendSlots(of bitset.Set, from, to int, large bool) int {
+	var old bitset.Set
 	if !large && p.packetSet == encode.NoSet { // else few are classified
-		p.findOld(of, from, to)
+		old = p.findOld(of, from, to)
 	}
 	for b := range p.acked.DirtyBlocks.Between(from>>6, (to+63)>>6) {
 		d := of[b] & p.acked.DirtyIn(b) &^ p.acked.Grouped(b)
@@ -83,7 +84,7 @@ func (p *stateSender) sendSlots(of bitset.Set, from, to int, large bool) int {
 		if large {
 			err = p.sendLarge(b, d)
 		} else {
-			err = p.sendBlock(b, d)
+			err = p.sendBlock(b, d, old)
 			d &^= p.acked.Acks.Large[b]
 		}
 		if err != nil {
@@ -95,24 +96,28 @@ func (p *stateSender) sendSlots(of bitset.Set, from, to int, large bool) int {
 
 // findOld finds the old ones of all slots that are to be sent, for Classify. What the table of acknowledgements has of
 // them is far apart in memory: reading it for all of them at once, the processor waits for many at a time.
-func (p *stateSender) findOld(of bitset.Set, from, to int) {
-	p.worker.old = p.worker.old.Grown(len(of) << 6)
+func (p *stateSender) findOld(of bitset.Set, from, to int) bitset.Set {
+	old := p.worker.old.Grown(len(of) << 6)
 	for b := range p.acked.DirtyBlocks.Between(from>>6, (to+63)>>6) {
-		p.worker.old[b] = p.acked.Old(b, of[b]&p.acked.Dirty[b])
+		old[b] = p.acked.Old(b, of[b]&p.acked.Dirty[b])
+	}
+	p.worker.old = old
+	return old
+}
+
+// classify classifies slots of a block. old is the result of findOld or nil.
+func (p *stateSender) classify(b int, slots uint64, old bitset.Set) {
+	if old != nil {
+		p.acked.Classify(b, slots, old[b])
+	} else {
+		p.acked.Classify(b, slots, p.acked.Old(b, slots))
 	}
 }
 
-// old returns the old ones of some slots of a block: what findOld has found, if it was called.
-func (p *stateSender) old(b int, slots uint64) uint64 {
-	if p.packetSet != encode.NoSet {
-		return p.acked.Old(b, slots)
-	}
-	return p.worker.old[b]
-}
-
-// sendBlock sends what the peer needs of slots of a block. They are clean afterwards, until they
-// change or what was sent is lost; but those that are larger than a packet stay dirty, for sendLarge.
-func (p *stateSender) sendBlock(b int, d uint64) error {
+// sendBlock sends what the peer needs of slots of a block. They are clean afterwards, until they change or what was
+// sent is lost; but those that are larger than a packet stay dirty, for sendLarge. old is the result of findOld or
+// nil.
+func (p *stateSender) sendBlock(b int, d uint64, old bitset.Set) error {
 	live, gone := p.acked.Split(b, d)
 	p.acked.Dirty[b] &^= d &^ live &^ gone // gone before the peer was sent any of them
 	live &^= p.acked.Acks.Large[b]
@@ -124,7 +129,7 @@ func (p *stateSender) sendBlock(b int, d uint64) error {
 		copies = p.copies(set, b, live)
 	}
 	if others := live &^ copies; others != 0 {
-		p.acked.Classify(b, others, p.old(b, others))
+		p.classify(b, others, old)
 	}
 	for d != 0 {
 		i := bits.TrailingZeros64(d)
@@ -137,7 +142,7 @@ func (p *stateSender) sendBlock(b int, d uint64) error {
 				continue
 			}
 			copies = 0
-			p.acked.Classify(b, d&live, p.old(b, d&live))
+			p.classify(b, d&live, old)
 		}
 		p.acked.Dirty[b] &^= bit // before it is sent: a lost part marks it again
 		var err error
