@@ -34,6 +34,9 @@ type AckTable struct {
 	// them. For other slots, packets sent before that tick no longer count.
 	Since []delta.Tick
 
+	// lapsed has slots of which the peer holds only states too old for baselines, see FindLapsed.
+	lapsed bitset.Set
+
 	Shown   bitset.Set // something was sent: the client may show the slot
 	Large   bitset.Set // a state is being sent in parts
 	Unknown bitset.Set // blocks that may have live slots in None
@@ -48,7 +51,7 @@ func (t *AckTable) reset(slots *snapshot.SlotTable, now delta.Tick) {
 func (t *AckTable) grow(n int, now delta.Tick) {
 	old := len(t.None)
 	t.None, t.Ended = t.None.Grown(n), t.Ended.Grown(n)
-	t.Shown, t.Large = t.Shown.Grown(n), t.Large.Grown(n)
+	t.Shown, t.Large, t.lapsed = t.Shown.Grown(n), t.Large.Grown(n), t.lapsed.Grown(n)
 	blocks := len(t.None)
 	t.Unknown = t.Unknown.Grown(blocks)
 	if blocks > cap(t.Missing[0]) { // some spare room saves copying at every growth
@@ -67,8 +70,7 @@ func (t *AckTable) grow(n int, now delta.Tick) {
 	}
 }
 
-// Recent reports whether the table still knows what is missing as of a tick, which is not after
-// Through.
+// Recent reports whether the table still knows what is missing as of a tick, which is not after Through.
 func (t *AckTable) Recent(at delta.Tick) bool { return t.Through-at < snapshot.RecentTicks }
 
 // Lacks returns the slots of a block that the peer is not known to hold as of a recent tick.
@@ -81,6 +83,10 @@ func (t *AckTable) Lacks(at delta.Tick, b int) uint64 {
 	}
 	return t.None[b] | t.Missing[at%snapshot.RecentTicks][b]
 }
+
+// Bare returns the slots of a block without a baseline, which are sent in full: those of None, and those that have
+// lapsed as far as FindLapsed has found.
+func (t *AckTable) Bare(b int) uint64 { return t.None[b] | t.lapsed[b] }
 
 // lacksNothing reports whether nothing is missing as of a recent tick but the slots in None.
 func (t *AckTable) lacksNothing(at delta.Tick) bool { return t.some>>(at%snapshot.RecentTicks)&1 == 0 }
@@ -116,6 +122,16 @@ func (t *AckTable) CountBehind(in, except bitset.Set) (n int) {
 		n += bits.OnesCount64(slots & behind)
 	}
 	return n
+}
+
+// heldBefore returns those of some slots of a block, which are missing as of Through, that the peer holds only as of
+// ticks before a given one.
+func (t *AckTable) heldBefore(b int, d uint64, tick delta.Tick) (before uint64) {
+	for ; d != 0; d &= d - 1 {
+		i := bits.TrailingZeros64(d)
+		before |= uint64(t.Since[b<<6+i]-tick) >> 31 & 1 << i // like Before, without a branch
+	}
+	return before
 }
 
 // begin notes that the peer, which held nothing of slots of a block, holds them as of one tick.
@@ -334,8 +350,7 @@ func (t *AckTable) knowsAll() bool {
 	return true
 }
 
-// endedAt reports whether the history of a slot ended in tick now, and nothing was acknowledged
-// since.
+// endedAt reports whether the history of a slot ended in tick now, and nothing was acknowledged since.
 func (t *AckTable) endedAt(slot int, now delta.Tick) bool {
 	return t.Ended.Has(slot) && t.Since[slot] == now
 }

@@ -206,8 +206,7 @@ func (p *Tracker) noteUnsure(before, at delta.Tick, end uint32) {
 	}
 }
 
-// allArrived reports whether all unresolved packets before a sequence are shared ones and were
-// acknowledged.
+// allArrived reports whether all unresolved packets before a sequence are shared ones and were acknowledged.
 func (p *Tracker) allArrived(end uint32) bool {
 	for q := p.Followed; q != end; q++ {
 		if sent := p.Log.At(q); sent.Count > 0 && (sent.Status != SentAcked || !sent.Shared) {
@@ -217,8 +216,7 @@ func (p *Tracker) allArrived(end uint32) bool {
 	return true
 }
 
-// arriveLate notes that a record of a packet arrived, possibly long ago. It covers exactly what the
-// packet carried.
+// arriveLate notes that a record of a packet arrived, possibly long ago. It covers exactly what the packet carried.
 func (p *Tracker) arriveLate(sent *SentPacket, r baseline.Record) {
 	b := int(r.Block)
 	switch r.Kind {

@@ -1,8 +1,6 @@
 package ackstate
 
 import (
-	"math/bits"
-
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
@@ -22,13 +20,13 @@ type bases struct {
 	Likely   snapshot.BasePair   // the baselines that most slots are likely to have, see ChooseLikely
 	Pairs    []snapshot.BasePair // baselines that are tried first, the likely ones in front
 	oldest   delta.Tick          // first baseline of these
+	looked   delta.Tick          // up to which FindLapsed has looked
 	Classes  baseline.Classes    // result of Classify
 }
 
-// Base returns the first baseline of updates to a peer that lacks nothing: the newest tick up to
-// which the fate of every packet is known, rounded down. Peers share a grid of ticks; with a send
-// interval, it is a tick of the peer's sends, since only as of these does it hold what changed in
-// between.
+// Base returns the first baseline of updates to a peer that lacks nothing: the newest tick up to which the fate of
+// every packet is known, rounded down. Peers share a grid of ticks; with a send interval, it is a tick of the peer's
+// sends, since only as of these does it hold what changed in between.
 func (p *bases) Base() delta.Tick {
 	at := p.Acks.Through
 	if p.Interval > 1 {
@@ -53,8 +51,7 @@ func (p *bases) SharesBases() bool {
 	return p.Interval == 1 && !p.Classes.Compact && p.Snap.Tick-p.Acks.Through < snapshot.RecentTicks
 }
 
-// LastSend returns the last tick, up to the given one, in which the send interval allowed a send to
-// the peer.
+// LastSend returns the last tick, up to the given one, in which the send interval allowed a send to the peer.
 func (p *bases) LastSend(at delta.Tick) delta.Tick { return at - (at+p.Phase)%p.Interval }
 
 // Second returns the second baseline for a first one: as far before it as suits the game, and far enough to predict
@@ -116,8 +113,7 @@ func (p *bases) ChooseLikely() {
 // is of later ticks up to Through, too.
 func (p *bases) usable(at delta.Tick) bool { return p.Acks.Recent(at) && p.Snap.Fresh(at) }
 
-// FindPairs sets Pairs to the baselines that are tried, the newest first, before an entity gets
-// baselines of its own.
+// FindPairs sets Pairs to the baselines that are tried, the newest first, before an entity gets baselines of its own.
 func (p *bases) FindPairs() {
 	p.Pairs = p.Pairs[:0]
 	base, step := p.Base(), p.step()
@@ -146,9 +142,8 @@ func (p *bases) LackOf(of snapshot.BasePair, b int) uint64 {
 	return p.Acks.Lacks(of.Base, b) | p.Acks.Lacks(of.Second, b)
 }
 
-// Classify sets Classes to the classes of the slots d of a block. A class has the baselines that
-// updates of its slots are coded against; the peer holds the slots at all of these ticks. old is the
-// result of Old.
+// Classify sets Classes to the classes of the slots d of a block. A class has the baselines that updates of its slots
+// are coded against; the peer holds the slots at all of these ticks. old is the result of Old.
 func (p *bases) Classify(b int, d, old uint64) {
 	t := &p.Acks
 	p.Classes.List = p.Classes.List[:0]
@@ -182,8 +177,7 @@ func (p *bases) Classify(b int, d, old uint64) {
 	}
 }
 
-// addHeld adds the classes of those of some slots that the peer holds as of tick at. It returns the
-// other slots.
+// addHeld adds the classes of those of some slots that the peer holds as of tick at. It returns the other slots.
 func (p *bases) addHeld(b int, d uint64, at delta.Tick) uint64 {
 	held := d &^ p.Acks.Lacks(at, b)
 	if held != 0 {
@@ -199,12 +193,27 @@ func (p *bases) Old(b int, d uint64) (old uint64) {
 		return 0
 	}
 	t := &p.Acks
-	for d &= t.Lacks(t.Through, b) &^ t.None[b]; d != 0; d &= d - 1 {
-		i := bits.TrailingZeros64(d)
-		old |= uint64(t.Since[b<<6+i]-p.oldest) >> 31 & 1 << i // like Before, without a branch
-	}
-	return old
+	return t.heldBefore(b, d&t.Lacks(t.Through, b)&^t.None[b], p.oldest)
 }
+
+// FindLapsed finds slots of which the peer holds only states that are too old for baselines, or will soon be. It looks
+// at one of lapsedTurns blocks for each tick since it was last called, or takes for granted that there are none.
+func (p *bases) FindLapsed(look bool) {
+	t, now := &p.Acks, p.Snap.Tick
+	if now-p.looked > lapsedTurns {
+		p.looked = now - lapsedTurns
+	}
+	oldest := now - delta.Tick(p.Snap.Opts.Window) + lapsedTurns
+	for ; p.looked != now; p.looked++ {
+		for b := int(p.looked % lapsedTurns); b < len(t.lapsed); b += lapsedTurns {
+			if t.lapsed[b] = 0; look {
+				t.lapsed[b] = t.heldBefore(b, p.Snap.Slots.Alive[b]&t.Lacks(t.Through, b)&^t.None[b], oldest)
+			}
+		}
+	}
+}
+
+const lapsedTurns = 8
 
 // addOld adds the class of a slot that the peer holds only as of a tick that is no base.
 func (p *bases) addOld(slot int) {
@@ -223,8 +232,7 @@ func (p *bases) addOld(slot int) {
 	}
 }
 
-// addRecent adds the classes of slots that the peer holds as of tick at. It looks for a second
-// baseline.
+// addRecent adds the classes of slots that the peer holds as of tick at. It looks for a second baseline.
 func (p *bases) addRecent(b int, m uint64, at delta.Tick) {
 	c := &p.Classes
 	second := p.Second(at)
@@ -260,9 +268,8 @@ func (p *bases) heldFor(b int, at, at2 delta.Tick) uint64 {
 	return ^p.Acks.Lacks(at2, b)
 }
 
-// Compact. Peers with this coding have baselines of their own, since packets are never shared. A far
-// second baseline measures a steady speed well, and the model learns from nearer ones how much that
-// has changed since.
+// Compact. Peers with this coding have baselines of their own, since packets are never shared. A far second baseline
+// measures a steady speed well, and the model learns from nearer ones how much that has changed since.
 
 // The ages of baselines that suit Compact, in ticks before the first one.
 const (

@@ -92,7 +92,7 @@ func (p *Tracker) Refresh(b int, slots uint64, limit delta.Tick) {
 
 // Costly returns those of some dirty slots of a block that are sent in full.
 func (p *Tracker) Costly(b int, d uint64) uint64 {
-	return d & p.sight.View.Sees(b, p.Snap.Slots.Alive[b]) & (p.Acks.None[b] | p.Acks.Large[b])
+	return d & p.sight.View.Sees(b, p.Snap.Slots.Alive[b]) & (p.Acks.Bare(b) | p.Acks.Large[b])
 }
 
 // MaySendNow reports whether the peer may be sent state in this tick.

@@ -20,7 +20,7 @@ type budget struct {
 
 	typical int               // mean bits of a state and its share of all overhead, in 1/typicalUnit; not of first ones
 	cost    prices            // of entries, in the present tick
-	firsts  int               // states in the present tick, of slots of which the peer held nothing
+	firsts  int               // states in the present tick, of slots without a baseline
 	parts   int               // bits of parts of large states in the present tick
 	spent   counters.Spending // up to the end of the last tick
 	most    int               // bits in a tick, lately

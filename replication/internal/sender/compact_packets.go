@@ -44,8 +44,7 @@ func (k *packetWriter) prepareCompact(slot int, of *baseline.Class) (entry compa
 	return entry
 }
 
-// counterOf returns the counter of an entry that was written. full is set if there were no
-// baselines for an update.
+// counterOf returns the counter of an entry that was written. full is set if there were no baselines for an update.
 func (k *packetWriter) counterOf(entry *compact.Entry, full bool) *uint64 {
 	switch {
 	case full:
@@ -141,8 +140,7 @@ func (k *packetWriter) addCompact(slot int, kind baseline.RecordKind, entry *com
 	return err
 }
 
-// tryCompact appends an entry to the open packet. It returns false, and appends nothing, if the
-// entry does not fit.
+// tryCompact appends an entry to the open packet. It returns false, and appends nothing, if the entry does not fit.
 func (k *packetWriter) tryCompact(slot int, entry *compact.Entry) bool {
 	x, c := k.Compact, k.cache.CompactCoder()
 	if x.Count == compact.MaxCompact ||

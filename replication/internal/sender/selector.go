@@ -15,20 +15,18 @@ type selector struct {
 	Weigh   func([]ecs.Entity, []float32) // the peer's own weights; nil: those of the components
 	Urgency Urgency                       // of dirty slots
 
-	// press finds them for choose: there may be dirty slots to be despawned, and so many of new entities.
-	anyGone bool
-	fresh   int
+	// press finds them for choose: whether there may be dirty slots to be despawned, and how many dirty ones are of new
+	// entities, have no baseline, and have one.
+	anyGone            bool
+	fresh, bare, based int32
 }
 
+// Shares of the room, inverted.
 const (
-	// structureShare is the share of the budget that is reserved for despawns, and once more for spawns.
-	structureShare = 8
-	// updateShare is the share that is reserved for updates while there is a mass of spawns: more than take a second.
-	updateShare = 8
-	// smallShare is the share that is reserved for states that fit into a packet while there are larger ones.
-	smallShare = 2
-	// margin is the share of the room that is left free for entries longer than estimated.
-	margin = 32
+	structureShare = 8  // for despawns, for spawns, and for others beside a mass of spawns, more than take a second
+	updateShare    = 2  // for updates, at most, while everything without a baseline takes more than the rest
+	smallShare     = 2  // for states that fit into a packet, while there are larger ones
+	margin         = 32 // is left free for entries longer than estimated
 )
 
 // drop frees the memory, as there is no budget or no session.
@@ -39,17 +37,24 @@ func (p *selector) drop() {
 }
 
 // press adds the weights of dirty slots to their urgency.
-func (p *selector) press(c *chooser) {
+func (p *selector) press(c *chooser, cost prices, rate int64) {
 	s, u := &p.snap.Slots, &p.Urgency
 	u.grow(s.Len())
 	weights := s.Weights.Blocks
 	if p.Weigh != nil {
 		weights = p.askWeights(c)
 	}
-	p.anyGone, p.fresh = false, 0
+	pass := p.inWindow(p.based, cost.cheap) + p.inWindow(p.bare-p.fresh, cost.dear)
+	p.acked.FindLapsed(4*pass > 3*8*rate) // else hardly anything lapses
+	p.anyGone, p.fresh, p.bare, p.based = false, 0, 0, 0
 	for b := range u.Waiting {
 		live, gone := p.acked.Split(b, p.acked.Dirty[b])
-		p.anyGone, p.fresh = p.anyGone || gone != 0, p.fresh+bits.OnesCount64(live&p.acked.Acks.None[b])
+		p.anyGone = p.anyGone || gone != 0
+		p.based += int32(bits.OnesCount64(live))
+		if bare := live & p.acked.Acks.Bare(b); bare != 0 {
+			p.bare += int32(bits.OnesCount64(bare))
+			p.fresh += int32(bits.OnesCount64(bare & p.acked.Acks.None[b]))
+		}
 		p.acked.Dirty[b] = live | gone
 		w := &weights[b]
 		if gone != 0 { // what has these slots now may be hidden
@@ -58,6 +63,7 @@ func (p *selector) press(c *chooser) {
 		}
 		u.gain(b, p.acked.Dirty[b], w, live&^s.Lively(b, live))
 	}
+	p.based -= p.bare
 }
 
 // askWeights returns the weights that the peer's own function gives to dirty slots.
@@ -105,10 +111,11 @@ func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFi
 	if p.fresh > 0 && p.addCandidates(c, spawns) {
 		used += c.choose(u, room/structureShare, cost)
 	}
-	// All spawns of a mass wait for longer than what has just had its turn. A few had better all come first: then
-	// updates go on together, which takes fewer bits.
-	if int64(p.fresh)*int64(cost.dear) > 8*rate && p.addCandidates(c, updates) {
-		used += c.choose(u, room/updateShare, cost)
+	if int64(p.fresh)*int64(cost.dear) > 8*rate && p.addCandidates(c, shown) { // all spawns have waited for longer
+		used += c.choose(u, room/structureShare, cost)
+	}
+	if of := p.roomOfUpdates(room, cost, rate); of > 0 && p.addCandidates(c, updates) {
+		used += c.choose(u, of, cost)
 	}
 	// A part of a large state takes the room of very many updates. These come first, unless it had no room beside them.
 	of := small
@@ -123,13 +130,32 @@ func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFi
 	}
 }
 
+// roomOfUpdates returns the room that is reserved for updates beside much that has no baseline. That has waited longer
+// and takes more bits. If it always came first, what has a baseline would wait until that is too old, and be sent in
+// full as well: a budget that suffices for updates would never get there. If updates are not much smaller, that
+// matters little.
+func (p *selector) roomOfUpdates(room int, cost prices, rate int64) int {
+	most := room * min(2*cost.dear-3*cost.cheap, cost.cheap) / (updateShare * cost.cheap)
+	if most <= 0 || int(p.bare)*cost.dear <= room-most {
+		return 0
+	}
+	need := p.inWindow(p.based, cost.cheap)
+	return min(room/int(max(8*rate/max(need, 1), 1)), most)
+}
+
+// inWindow returns the bits per second for so many states of some bits within the window.
+func (p *selector) inWindow(states int32, bits int) int64 {
+	return int64(states) * int64(bits) * int64(p.opts.TickRate) / int64(p.opts.Window)
+}
+
 // A share is the part of the budget that some dirty slots compete for.
 type share uint8
 
 const (
 	despawns   share = iota
 	spawns           // of entities of which the peer holds nothing
-	updates          // of the others
+	shown            // of the others
+	updates          // of those of them that have a baseline
 	small            // of all entities whose states fit into a packet
 	large            // of the others
 	everything       // dirty
@@ -146,10 +172,12 @@ func (p *selector) addCandidates(c *chooser, of share) bool {
 			c.add(b, d&^live, 0)
 		case spawns:
 			c.add(b, live&p.acked.Acks.None[b], ^uint64(0))
+		case shown:
+			c.add(b, live&^p.acked.Acks.None[b], p.acked.Costly(b, live))
 		case updates:
-			c.add(b, live&^p.acked.Acks.None[b], p.acked.Acks.Large[b])
+			c.add(b, live&^p.acked.Acks.Bare(b), p.acked.Acks.Large[b])
 		case small:
-			c.add(b, live&^p.acked.Acks.Large[b], p.acked.Acks.None[b])
+			c.add(b, live&^p.acked.Acks.Large[b], p.acked.Acks.Bare(b))
 		case large:
 			c.add(b, live&p.acked.Acks.Large[b], ^uint64(0))
 		default:

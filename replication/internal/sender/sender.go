@@ -95,8 +95,7 @@ func (p *Sender) SendMessages(packet []byte) {
 	p.Transmit(packet)
 }
 
-// SendHashes sends the peer hashes of as many entities as fit into a packet, which is written to
-// buf.
+// SendHashes sends the peer hashes of as many entities as fit into a packet, which is written to buf.
 func (p *Sender) SendHashes(buf []byte) { p.Hashing.send(&p.outbox, buf) }
 
 // Keep ends the tick of a connected peer: if nothing was sent for a while, an empty packet is.

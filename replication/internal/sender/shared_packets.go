@@ -9,8 +9,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// This file copies what was encoded for several peers: complete packets under headers of their own, and
-// entries.
+// This file copies what was encoded for several peers: complete packets under headers of their own, and entries.
 
 // relay sends the packets of the packet sets that were chosen for the peer, if there are any. A peer that splits may
 // lack some of them: what is missing is dirty then. Any other peer needs all of them, or relay sends nothing and

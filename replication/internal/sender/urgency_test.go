@@ -48,7 +48,7 @@ func TestUrgencyAddsUp(t *testing.T) {
 			case double>>slot&1 != 0:
 				plain[slot] += weights[slot]
 			}
-			plain[slot] = min(plain[slot]+weights[slot], 1<<urgencyBits-1)
+			plain[slot] = min(plain[slot]+weights[slot], 1<<snapshot.SlicedBits-1)
 			require.Equal(t, plain[slot], urgencyOf(&u, slot), "slot %d", slot)
 		}
 		gone := rng.Uint64() & rng.Uint64() & rng.Uint64() & rng.Uint64()
@@ -69,11 +69,11 @@ func TestChooserTakesTheMostUrgent(t *testing.T) {
 		n := 1 + rng.IntN(1000)
 		var u Urgency
 		u.grow(n)
-		u.used = urgencyBits
-		values, limit := make([]int, n), 1<<rng.IntN(urgencyBits+1)
+		u.used = snapshot.SlicedBits
+		values, limit := make([]int, n), 1<<rng.IntN(snapshot.SlicedBits+1)
 		for slot := range values {
 			values[slot] = rng.IntN(limit)
-			for i := range urgencyBits {
+			for i := range snapshot.SlicedBits {
 				u.Blocks[slot>>6][i] |= uint64(values[slot]>>i&1) << (slot & 63)
 			}
 		}

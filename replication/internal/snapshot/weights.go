@@ -47,12 +47,12 @@ func (t *weightTable) Update(s *SlotTable, tick uint32) {
 // SlicedWeights are the weights of the slots of a block, bit-sliced.
 type SlicedWeights struct {
 	Planes     [WeightBits]uint64
-	First, End int  // only these planes are not 0
+	first, end int  // only these planes are not 0
 	inexact    bool // some weights are no multiples of the unit
 }
 
 // Reset makes all weights 0.
-func (w *SlicedWeights) Reset() { *w = SlicedWeights{First: WeightBits} }
+func (w *SlicedWeights) Reset() { *w = SlicedWeights{first: WeightBits} }
 
 // Put sets the weight of a slot, which was 0. A weight between two multiples of the unit is rounded
 // up or down at random, so that it is right on average.
@@ -72,7 +72,7 @@ func (w *SlicedWeights) Put(slot int, weight float32, chance uint32) {
 	if n == 0 {
 		return
 	}
-	w.First, w.End = min(w.First, bits.TrailingZeros32(n)), max(w.End, bits.Len32(n))
+	w.first, w.end = min(w.first, bits.TrailingZeros32(n)), max(w.end, bits.Len32(n))
 	for bit := uint64(1) << (slot & 63); n != 0; n &= n - 1 {
 		w.Planes[bits.TrailingZeros32(n)] |= bit
 	}
