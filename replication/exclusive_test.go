@@ -387,3 +387,29 @@ func BenchmarkCall(b *testing.B) {
 		}
 	})
 }
+
+// TestSendFunctionsMustNotChangeWhatIsSent: the socket is dead, so the user disconnects at once.
+func TestSendFunctionsMustNotChangeWhatIsSent(t *testing.T) {
+	for name, call := range map[string]func(x *misused){
+		"Peer.Disconnect":   func(x *misused) { x.peer.Disconnect(Reason{}) },
+		"Server.Disconnect": func(x *misused) { x.server.Disconnect(x.peer) },
+		"Server.Close":      func(x *misused) { x.server.Close() },
+		"SendToClient":      func(x *misused) { _ = SendToClient(x.peer, mHit{}) },
+		"SendToAll":         func(x *misused) { _ = SendToAll(x.server, mHit{}) },
+		"SendToViewers":     func(x *misused) { _ = SendToViewers(x.server, x.entity, mHit{}) },
+	} {
+		x := newMisused(t)
+		send := x.peer.out.Send
+		x.peer.out.Send = x.server.calls.Lend(func(p []byte) error {
+			call(x)
+			return send(p)
+		})
+		(*tHealth)(x.world.Get(x.entity, ecs.ComponentID[tHealth](x.world))).HP++
+		require.PanicsWithValue(t, "replication: "+name+" in a function that Server.Replicate calls: note it, and do it "+
+			"after Server.Replicate", x.server.Replicate)
+		x.peer.out.Send = send
+		x.rounds(20)
+		x.requireEqual("nothing came of it")
+		call(x)
+	}
+}

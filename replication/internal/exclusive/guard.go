@@ -25,9 +25,10 @@ const (
 	noChange State = 1 // nothing but reading, which Check does
 	noRead   State = 2 // not even that
 	readOnly State = 4 // a function of the user's was called that must not change anything
+	sending  State = 8 // the function with which packets are sent was called
 
 	permissions = noChange | noRead
-	callShift   = 3
+	callShift   = 4
 )
 
 // Enter begins a call that changes something, and returns what is to be given to Leave when it ends.
@@ -35,10 +36,10 @@ func (g *Guard) Enter(c Call) (was State) {
 	if was = g.now; was&noChange != 0 {
 		g.inspect()
 	}
-	if was&readOnly != 0 {
+	if was&readOnly != 0 || was&sending != 0 && c.queues() {
 		refuseWithin(was, c)
 	}
-	g.now = State(c)<<callShift | permissions
+	g.now = State(c)<<callShift | permissions | was&sending
 	return was
 }
 
@@ -85,10 +86,11 @@ func (g *Guard) PermitReading() (was State) {
 }
 
 // Lend returns the function with which packets are sent, in which others are known to read. It may call the other end,
-// which may answer at once.
+// which may answer at once. It must not change what is being sent.
 func (g *Guard) Lend(send func(packet []byte) error) func(packet []byte) error {
 	return func(packet []byte) error {
 		was := g.PermitReading()
+		g.now |= sending
 		err := send(packet)
 		g.now = was // if it panics, the call that sends does this
 		return err
