@@ -46,9 +46,9 @@ func (c *Client) StateTick(e ecs.Entity) (tick uint32, ok bool) {
 // that, and newer states where they have arrived. The tick never goes back within a session. ok is false until the
 // server's first packets have arrived.
 //
-// Without loss, it is about two send intervals and the latency behind [Client.ServerTick]. It stands still until the
-// content of a lost packet has been sent again, while the budget leaves something unsent, and until two ticks of a new
-// send interval have passed. It costs no bytes.
+// Without loss, it is about two send intervals and the latency behind [Client.ServerTick]. After a loss it stands still
+// until every packet of about a round trip has arrived, which may take seconds on bad links; and also while the budget
+// leaves something unsent, and until two ticks of a new send interval have passed. It costs no bytes.
 func (c *Client) Settled() (tick uint32, ok bool) {
 	c.mustExist()
 	return uint32(c.recv.Settled.Tick), c.recv.Settled.Known

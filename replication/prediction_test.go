@@ -1,8 +1,10 @@
 package replication_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -28,6 +30,7 @@ type voyage struct {
 	peer          *replication.Peer
 	client        *replication.Client
 	link          *netsim.Link
+	schema        *replication.Schema
 	ship          ecs.Entity
 	inputs        map[uint32]steer    // of the client, by tick
 	truth, guess  map[uint32]Position // by tick: where the ship was, and where the client predicted it
@@ -73,7 +76,7 @@ func newVoyage(t *testing.T, seed uint64, interval int) *voyage {
 	replication.Register[Position](schema)
 	replication.RegisterInput[steer](schema)
 	v := &voyage{
-		t: t, rng: rand.New(rand.NewPCG(seed, 1)), world: ecs.NewWorld(), shown: ecs.NewWorld(),
+		schema: schema, t: t, rng: rand.New(rand.NewPCG(seed, 1)), world: ecs.NewWorld(), shown: ecs.NewWorld(),
 		link:   netsim.NewLink(seed, netsim.Config{Latency: 5, Jitter: 1, Loss: 0.1}),
 		inputs: map[uint32]steer{}, truth: map[uint32]Position{}, guess: map[uint32]Position{},
 		from: map[uint32]uint32{}, missed: map[uint32]bool{},
@@ -143,3 +146,37 @@ func (v *voyage) missedIn(first, last uint32) bool {
 }
 
 func abs(x float32) float32 { return max(x, -x) }
+
+// TestDrawnPredictionsAreSmooth: the place that the guide draws goes on evenly at frame rates that are no multiple of the
+// tick rate, on a link without jitter, though InputTick rises in whole ticks.
+func TestDrawnPredictionsAreSmooth(t *testing.T) {
+	for _, rate := range []int{50, 60, 144} {
+		v := newVoyage(t, 1, 1)
+		v.link = netsim.NewLink(1, netsim.Config{Latency: 3})
+		v.peer.Disconnect(replication.Reason{})
+		v.peer = v.server.Connect(v.link.Down.Send)
+		v.client = replication.NewClient(&v.shown, v.schema, v.link.Up.Send, replication.WithSeed(2))
+		ticks, last, uneven := 0, 0.0, 0.0
+		frames := 20 * rate
+		for frame := range frames {
+			for ; ticks < frame*60/rate; ticks++ {
+				v.server.Replicate()
+				v.link.Step()
+				v.link.Up.Receive(func(packet []byte) { _ = v.peer.Receive(packet) })
+			}
+			v.client.Advance(time.Second / time.Duration(rate))
+			v.link.Down.Receive(func(packet []byte) { _ = v.client.Receive(packet) })
+			require.NoError(t, v.client.Apply())
+			newest := v.client.InputTick()
+			f := v.client.ServerTick() + v.client.InputDelay() - float64(newest)
+			at := float64(newest) + min(max(f, 0), 1)
+			if frame > frames/2 {
+				uneven += math.Abs((at-last)*float64(rate)/60 - 1)
+			}
+			last = at
+		}
+		uneven /= float64(frames / 2)
+		t.Logf("%d frames per second: the steps differ by %.3f in the mean", rate, uneven)
+		require.Less(t, uneven, 0.1)
+	}
+}

@@ -89,8 +89,8 @@ var names = [calls]string{
 // String returns the name of the call as a user writes it.
 func (c Call) String() string { return names[c] }
 
-// queues reports whether a call of a server changes what it has to send, or ends sessions. It must not be made while that
-// is being sent.
+// queues reports whether a call of a server changes what it has to send, or ends sessions. It must not be made while
+// that is being sent.
 func (c Call) queues() bool {
 	switch c {
 	case Close, Disconnect, PeerDisconnect, SendToAll, SendToClient, SendToViewers:
