@@ -148,7 +148,7 @@ func (v *voyage) missedIn(first, last uint32) bool {
 func abs(x float32) float32 { return max(x, -x) }
 
 // TestDrawnPredictionsAreSmooth: the place that the guide draws goes on evenly at frame rates that are no multiple of the
-// tick rate, on a link without jitter, though InputTick rises in whole ticks.
+// tick rate, on a link without jitter, though InputTick rises tick by tick.
 func TestDrawnPredictionsAreSmooth(t *testing.T) {
 	for _, rate := range []int{50, 60, 144} {
 		v := newVoyage(t, 1, 1)
