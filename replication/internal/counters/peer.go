@@ -59,6 +59,6 @@ type PeerCounters struct {
 func (s *PeerCounters) Spending() Spending {
 	return Spending{
 		Bits: int(s.EntityBits), States: int(s.Updates + s.FullStates + s.KeyframeFallbacks),
-		Despawns: int(s.Despawns),
+		Full: int(s.FullStates), Despawns: int(s.Despawns),
 	}
 }

@@ -1,4 +1,4 @@
 package counters
 
 // Spending has the totals of the entries that a peer was sent.
-type Spending struct{ Bits, States, Despawns int }
+type Spending struct{ Bits, States, Full, Despawns int }

@@ -18,9 +18,10 @@ type budget struct {
 	debt    int64                // what messages took that is not paid yet
 	Control *ratecontrol.Control // nil: the rate is fixed
 
-	typical int               // mean bits of a state and its share of all overhead, in 1/typicalUnit; not of first ones
+	typical int               // mean bits of a state and its share of all overhead, in 1/typicalUnit; not of full ones
 	cost    prices            // of entries, in the present tick
-	firsts  int               // states in the present tick, of slots without a baseline
+	firsts  int32             // states in the present tick, of slots of which the peer held nothing
+	lapsing int32             // for so many ticks, full states count as likely that had a baseline before
 	parts   int               // bits of parts of large states in the present tick
 	spent   counters.Spending // up to the end of the last tick
 	most    int               // bits in a tick, lately
@@ -61,7 +62,7 @@ func (b *budget) Set(rate int64) {
 func (b *budget) begin() {
 	b.restart()
 	b.typical, b.spent = firstTypical, b.stats.Spending()
-	b.firsts, b.parts, b.most, b.enough = 0, 0, 0, 0
+	b.firsts, b.parts, b.most, b.enough, b.lapsing = 0, 0, 0, 0, 0
 }
 
 // restart drops what is known about the path.
@@ -208,11 +209,15 @@ func (b *budget) need(limit int) (need int) {
 func (b *budget) learn(sentAll bool) {
 	now, before := b.stats.Spending(), b.spent
 	bits := now.Bits - before.Bits
-	if states := now.States - before.States - b.firsts; states > 0 {
-		others := b.firsts*b.cost.dear + (now.Despawns-before.Despawns)*despawnBits + b.parts
-		// Many first states of unknown cost must not look like a few large updates.
+	full := now.Full - before.Full
+	if states := now.States - before.States - full; states > 0 {
+		others := full*b.cost.dear + (now.Despawns-before.Despawns)*despawnBits + b.parts
+		// Many full states of unknown cost must not look like a few large updates.
 		seen := min(max(bits-others, 8)*typicalUnit/states, mostGrowth*b.typical)
 		b.typical += (seen - b.typical) / 8
+	}
+	if b.lapsing = max(b.lapsing-1, 0); full > int(b.firsts) {
+		b.lapsing = int32(b.opts.Window)
 	}
 	b.firsts, b.parts, b.spent, b.most = 0, 0, now, max(bits, b.most-b.most/ampleTicks)
 	if b.enough++; !sentAll {

@@ -83,14 +83,22 @@ func TestPartsAreNotLargeUpdates(t *testing.T) {
 	require.Less(t, b.typical/typicalUnit, 90)
 }
 
-// TestFullStatesForWantOfABaselineAreTypical: where entities wait for longer than the server remembers states, all are
-// sent in full.
-func TestFullStatesForWantOfABaselineAreTypical(t *testing.T) {
+// TestFullStatesForWantOfABaseline: where entities wait for longer than the server remembers states, the full states that
+// are sent show that some have lapsed, and nothing about updates.
+func TestFullStatesForWantOfABaseline(t *testing.T) {
 	b := newLearner()
+	b.opts.Window, b.cost.dear = 64, 110
 	for range 100 {
-		b.see(0, 50, 0, 50*110)
+		b.see(10, 50, 0, 10*40+50*110)
+		require.Positive(t, b.lapsing)
 	}
-	require.InDelta(t, 110, b.typical/typicalUnit, 1)
+	require.InDelta(t, 40, b.typical/typicalUnit, 1)
+	for range b.opts.Window {
+		require.Positive(t, b.lapsing)
+		b.firsts = 20
+		b.see(10, 20, 0, 10*40+20*110)
+	}
+	require.Zero(t, b.lapsing)
 }
 
 // TestStateKeepsAQuarter, whatever messages take; what they took is paid later, but not for long.

@@ -219,7 +219,7 @@ func (k *packetWriter) updateHead(slot int, b delta.Baselines, newComponents boo
 // record records that the packet carries an entry of a slot.
 func (k *packetWriter) record(slot int, kind baseline.RecordKind) {
 	k.acked.Log.Add(k.sent, slot>>6, 1<<(slot&63), kind)
-	if kind == baseline.RecordState && k.acked.Acks.Bare(slot>>6)>>(slot&63)&1 != 0 {
+	if kind == baseline.RecordState && k.acked.Acks.None.Has(slot) {
 		k.budget.firsts++
 	}
 }

@@ -24,7 +24,7 @@ type selector struct {
 // Shares of the room, inverted.
 const (
 	structureShare = 8  // for despawns, for spawns, and for others beside a mass of spawns, more than take a second
-	updateShare    = 2  // for updates, at most, while everything without a baseline takes more than the rest
+	updateShare    = 2  // for updates, at most, while everything that has lapsed takes more than the rest
 	smallShare     = 2  // for states that fit into a packet, while there are larger ones
 	margin         = 32 // is left free for entries longer than estimated
 )
@@ -36,16 +36,15 @@ func (p *selector) drop() {
 	}
 }
 
-// press adds the weights of dirty slots to their urgency.
-func (p *selector) press(c *chooser, cost prices, rate int64) {
+// press adds the weights of dirty slots to their urgency. lapsing reports whether it is likely that some have lapsed.
+func (p *selector) press(c *chooser, lapsing bool) {
 	s, u := &p.snap.Slots, &p.Urgency
 	u.grow(s.Len())
 	weights := s.Weights.Blocks
 	if p.Weigh != nil {
 		weights = p.askWeights(c)
 	}
-	pass := p.inWindow(p.based, cost.cheap) + p.inWindow(p.bare-p.fresh, cost.dear)
-	p.acked.FindLapsed(4*pass > 3*8*rate) // else hardly anything lapses
+	p.acked.FindLapsed(lapsing)
 	p.anyGone, p.fresh, p.bare, p.based = false, 0, 0, 0
 	for b := range u.Waiting {
 		live, gone := p.acked.Split(b, p.acked.Dirty[b])
@@ -111,10 +110,11 @@ func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFi
 	if p.fresh > 0 && p.addCandidates(c, spawns) {
 		used += c.choose(u, room/structureShare, cost)
 	}
-	if int64(p.fresh)*int64(cost.dear) > 8*rate && p.addCandidates(c, shown) { // all spawns have waited for longer
-		used += c.choose(u, room/structureShare, cost)
-	}
-	if of := p.roomOfUpdates(room, cost, rate); of > 0 && p.addCandidates(c, updates) {
+	if int64(p.fresh)*int64(cost.dear) > 8*rate { // all spawns of a mass have waited for longer
+		if p.addCandidates(c, shown) {
+			used += c.choose(u, room/structureShare, cost)
+		}
+	} else if of := p.roomOfUpdates(room, cost, rate); of > 0 && p.addCandidates(c, updates) {
 		used += c.choose(u, of, cost)
 	}
 	// A part of a large state takes the room of very many updates. These come first, unless it had no room beside them.
@@ -130,22 +130,18 @@ func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFi
 	}
 }
 
-// roomOfUpdates returns the room that is reserved for updates beside much that has no baseline. That has waited longer
-// and takes more bits. If it always came first, what has a baseline would wait until that is too old, and be sent in
-// full as well: a budget that suffices for updates would never get there. If updates are not much smaller, that
-// matters little.
+// roomOfUpdates returns the room that is reserved for updates beside much that has lapsed: whose baseline is too old.
+// That has waited longer and takes more bits. If it always came first, what has a baseline would lapse while it waits,
+// and be sent in full as well: a budget that suffices for updates would never get there. If updates are not much
+// smaller, that matters little.
 func (p *selector) roomOfUpdates(room int, cost prices, rate int64) int {
-	most := room * min(2*cost.dear-3*cost.cheap, cost.cheap) / (updateShare * cost.cheap)
-	if most <= 0 || int(p.bare)*cost.dear <= room-most {
+	cheap, dear, lapsed := int64(cost.cheap), int64(cost.dear), int64(p.bare-p.fresh)
+	most := int64(room) * min(2*dear-3*cheap, cheap) / (updateShare * cheap)
+	if most <= 0 || lapsed*dear <= int64(room)-most {
 		return 0
 	}
-	need := p.inWindow(p.based, cost.cheap)
-	return min(room/int(max(8*rate/max(need, 1), 1)), most)
-}
-
-// inWindow returns the bits per second for so many states of some bits within the window.
-func (p *selector) inWindow(states int32, bits int) int64 {
-	return int64(states) * int64(bits) * int64(p.opts.TickRate) / int64(p.opts.Window)
+	need := int64(p.based) * cheap * int64(p.opts.TickRate) / int64(p.opts.Window) // bits per second
+	return int(min(int64(room)/max(8*rate/max(need, 1), 1), most))
 }
 
 // A share is the part of the budget that some dirty slots compete for.

@@ -54,7 +54,7 @@ func (p *Sender) prepare(c *chooser) {
 			p.acked.MarkChanged()
 		}
 		if p.planned = p.plan(inOrder); p.planned == sendBest {
-			p.Selector.press(c, p.Budget.cost, p.Budget.Rate)
+			p.Selector.press(c, p.Budget.lapsing > 0)
 		}
 	}
 	p.Packet.begin()
