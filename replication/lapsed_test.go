@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,7 @@ func newOrbitWorld(coding Coding) *orbitWorld {
 	Register[tExact](s)
 	x := &orbitWorld{world: ecs.NewWorld()}
 	position, exact := ecs.ComponentID[tPosition](&x.world), ecs.ComponentID[tExact](&x.world)
-	x.server = NewServer(&x.world, s, WithSeed(1))
+	x.server = NewServer(&x.world, s, WithSeed(1), config.ServerFunc(func(o *config.ServerOptions) { o.Compact = coding == Compact }))
 	var entities []ecs.Entity
 	for i := range 250 {
 		e := x.world.NewEntity(position, exact, ReplicatedID(&x.world))
@@ -37,10 +38,7 @@ func newOrbitWorld(coding Coding) *orbitWorld {
 	for _, e := range entities {
 		x.movers = append(x.movers, (*tPosition)(x.world.Get(e, position)))
 	}
-	w := ecs.NewWorld()
-	x.end = &end{world: &w, link: netsim.NewLink(1, netsim.Config{Latency: 3, Jitter: 1, Loss: 0.01})}
-	x.peer = x.server.Connect(x.link.Down.Send, WithCoding(coding))
-	x.client = NewClient(&w, s, x.link.Up.Send, WithSeed(2))
+	x.end = connect(x.server, 1, netsim.Config{Latency: 3, Jitter: 1, Loss: 0.01}, WithSeed(2))
 	return x
 }
 

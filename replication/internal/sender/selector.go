@@ -16,9 +16,9 @@ type selector struct {
 	Urgency Urgency                       // of dirty slots
 
 	// press finds them for choose: whether there may be dirty slots to be despawned, and how many dirty ones are of new
-	// entities, have no baseline, and have one.
-	anyGone            bool
-	fresh, bare, based int32
+	// entities, have lapsed, and have a baseline.
+	anyGone              bool
+	fresh, lapsed, based int32
 }
 
 // Shares of the room, inverted.
@@ -45,14 +45,15 @@ func (p *selector) press(c *chooser, lapsing bool) {
 		weights = p.askWeights(c)
 	}
 	p.acked.FindLapsed(lapsing)
-	p.anyGone, p.fresh, p.bare, p.based = false, 0, 0, 0
+	p.anyGone, p.fresh, p.lapsed, p.based = false, 0, 0, 0
 	for b := range u.Waiting {
 		live, gone := p.acked.Split(b, p.acked.Dirty[b])
 		p.anyGone = p.anyGone || gone != 0
-		p.based += int32(bits.OnesCount64(live))
-		if bare := live & p.acked.Acks.Bare(b); bare != 0 {
-			p.bare += int32(bits.OnesCount64(bare))
-			p.fresh += int32(bits.OnesCount64(bare & p.acked.Acks.None[b]))
+		bare, none := live&p.acked.Acks.Bare(b), p.acked.Acks.None[b]
+		p.based += int32(bits.OnesCount64(live &^ bare))
+		if bare != 0 {
+			p.fresh += int32(bits.OnesCount64(bare & none))
+			p.lapsed += int32(bits.OnesCount64(bare &^ none))
 		}
 		p.acked.Dirty[b] = live | gone
 		w := &weights[b]
@@ -62,7 +63,6 @@ func (p *selector) press(c *chooser, lapsing bool) {
 		}
 		u.gain(b, p.acked.Dirty[b], w, live&^s.Lively(b, live))
 	}
-	p.based -= p.bare
 }
 
 // askWeights returns the weights that the peer's own function gives to dirty slots.
@@ -135,9 +135,9 @@ func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFi
 // and be sent in full as well: a budget that suffices for updates would never get there. If updates are not much
 // smaller, that matters little.
 func (p *selector) roomOfUpdates(room int, cost prices, rate int64) int {
-	cheap, dear, lapsed := int64(cost.cheap), int64(cost.dear), int64(p.bare-p.fresh)
+	cheap, dear := int64(cost.cheap), int64(cost.dear)
 	most := int64(room) * min(2*dear-3*cheap, cheap) / (updateShare * cheap)
-	if most <= 0 || lapsed*dear <= int64(room)-most {
+	if most <= 0 || int64(p.lapsed)*dear <= int64(room)-most {
 		return 0
 	}
 	need := int64(p.based) * cheap * int64(p.opts.TickRate) / int64(p.opts.Window) // bits per second
