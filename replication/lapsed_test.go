@@ -11,31 +11,32 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// orbitWorld is a world of movers on circles, each of which has a component that never changes: updates are much smaller
-// than full states. One client sees it.
+// orbitWorld is a world of movers on circles, with a component that never changes: updates are much smaller than full
+// states. One client sees it.
 type orbitWorld struct {
 	world  ecs.World
 	server *Server
 	movers []*tPosition
+	of     []ecs.Entity // that move
 	*end
 	ticks int
 	sent  PeerStats // up to the last count
 }
 
-func newOrbitWorld(coding Coding) *orbitWorld {
+func newOrbitWorld(coding Coding, movers int, opts ...ServerOption) *orbitWorld {
 	s := NewSchema()
 	Register[tPosition](s)
 	Register[tExact](s)
 	x := &orbitWorld{world: ecs.NewWorld()}
 	position, exact := ecs.ComponentID[tPosition](&x.world), ecs.ComponentID[tExact](&x.world)
-	x.server = NewServer(&x.world, s, WithSeed(1), config.ServerFunc(func(o *config.ServerOptions) { o.Compact = coding == Compact }))
-	var entities []ecs.Entity
-	for i := range 250 {
+	opts = append(opts, WithSeed(1), config.ServerFunc(func(o *config.ServerOptions) { o.Compact = coding == Compact }))
+	x.server = NewServer(&x.world, s, opts...)
+	for i := range movers {
 		e := x.world.NewEntity(position, exact, ReplicatedID(&x.world))
 		(*tExact)(x.world.Get(e, exact)).A = math.Sqrt(float64(i))
-		entities = append(entities, e)
+		x.of = append(x.of, e)
 	}
-	for _, e := range entities {
+	for _, e := range x.of {
 		x.movers = append(x.movers, (*tPosition)(x.world.Get(e, position)))
 	}
 	x.end = connect(x.server, 1, netsim.Config{Latency: 3, Jitter: 1, Loss: 0.01}, WithSeed(2))
@@ -63,16 +64,26 @@ func (x *orbitWorld) play(t *testing.T, ticks int) (updates, full uint64) {
 func TestABudgetThatSufficesForUpdatesGetsThere(t *testing.T) {
 	t.Parallel()
 	oneGoroutine(t)
-	for coding, budget := range map[Coding]int{Packed: 4000, Compact: 2000} {
+	for _, c := range []struct {
+		coding           Coding
+		window, interval int
+		budget           int
+	}{
+		{Packed, 64, 3, 4000},
+		{Packed, 32, 1, 6000},
+		{Packed, 16, 1, 12000},
+		{Compact, 64, 3, 2000},
+		{Compact, 16, 1, 6000},
+	} {
 		for _, event := range []string{"joins with the budget", "connects again", "gets nothing for 1.5 s"} {
-			t.Run(fmt.Sprint(coding, " ", event), func(t *testing.T) {
-				x := newOrbitWorld(coding)
-				x.peer.SetSendInterval(3)
+			t.Run(fmt.Sprintf("%v window %d %s", c.coding, c.window, event), func(t *testing.T) {
+				x := newOrbitWorld(c.coding, 250, WithWindow(c.window))
+				x.peer.SetSendInterval(c.interval)
 				if event == "joins with the budget" {
-					x.peer.SetBudget(budget)
+					x.peer.SetBudget(c.budget)
 				} else {
 					x.play(t, 300)
-					x.peer.SetBudget(budget)
+					x.peer.SetBudget(c.budget)
 					x.play(t, 300)
 				}
 				switch event {
@@ -94,12 +105,92 @@ func TestABudgetThatSufficesForUpdatesGetsThere(t *testing.T) {
 	}
 }
 
+// TestFullStatesOfAllWidthsAreCountedAsTheyAre: what full states take beyond a guess is not taken for the cost of updates,
+// which would look as large, and not worth room of their own.
+func TestFullStatesOfAllWidthsAreCountedAsTheyAre(t *testing.T) {
+	t.Parallel()
+	oneGoroutine(t)
+	s := NewSchema()
+	Register[tPosition](s)
+	Register[tExact](s)
+	Register[tWide](s)
+	x := &orbitWorld{world: ecs.NewWorld()}
+	position := ecs.ComponentID[tPosition](&x.world)
+	others := []ecs.ID{ecs.ComponentID[tExact](&x.world), ecs.ComponentID[tWide](&x.world)}
+	x.server = NewServer(&x.world, s, WithSeed(1))
+	for i := range 249 {
+		x.of = append(x.of, x.world.NewEntity(append(others[:i%3:i%3], position, ReplicatedID(&x.world))...))
+	}
+	for _, e := range x.of {
+		x.movers = append(x.movers, (*tPosition)(x.world.Get(e, position)))
+	}
+	x.end = connect(x.server, 1, netsim.Config{Latency: 3, Jitter: 1, Loss: 0.02}, WithSeed(2))
+	x.peer.SetBudget(3000)
+	x.play(t, 1800)
+	updates, full := x.play(t, 600)
+	t.Logf("%d updates and %d full states in 10 s", updates, full)
+	require.Greater(t, updates, 2*full)
+}
+
+type tWide struct{ A, B, C, D float64 }
+
+// TestWhatComesBackIntoViewIsNotStarved: with Keep, the client shows it as it was before. It goes before what the client
+// has seen all the time, however short its visits.
+func TestWhatComesBackIntoViewIsNotStarved(t *testing.T) {
+	t.Parallel()
+	x := newOrbitWorld(Packed, 250)
+	x.play(t, 1)
+	set := x.server.NewEntitySet()
+	for _, e := range x.of {
+		set.Add(e)
+	}
+	visitor := x.of[100]
+	x.peer.SetInterest(Interest{Sets: []*EntitySet{set}, Keep: true})
+	x.play(t, 300)
+	x.peer.SetBudget(2000)
+	fresh := 0
+	for visit := range 40 {
+		set.Remove(visitor)
+		x.play(t, 60)
+		set.Add(visitor)
+		came := x.server.Tick()
+		x.play(t, 60)
+		id, _ := x.server.NetID(visitor)
+		e, _ := x.client.Entity(id)
+		if at, _ := x.client.StateTick(e); visit >= 10 && at > came {
+			fresh++
+		}
+	}
+	t.Logf("the client got a state in %d of 30 visits of a second", fresh)
+	require.Greater(t, fresh, 25)
+}
+
+// TestAHopelessBudgetTakesTurns: if a budget cannot keep what everything has from lapsing, what has lapsed does not wait
+// for updates of the rest.
+func TestAHopelessBudgetTakesTurns(t *testing.T) {
+	t.Parallel()
+	x := newOrbitWorld(Packed, 400)
+	x.peer.SetBudget(1000)
+	x.play(t, 1200)
+	var sum, n int
+	for range 300 {
+		x.play(t, 1)
+		for slot := range 400 {
+			if at, ok := x.peer.acked.Acks.Holds(slot); ok {
+				sum, n = sum+int(x.server.snap.Tick-at), n+1
+			}
+		}
+	}
+	t.Logf("mean age %d ticks", sum/n)
+	require.Less(t, sum/n, 400)
+}
+
 // TestAShortBudgetIsNotSpentOnFullStatesAlone: it does not suffice to send every entity once within the window.
 func TestAShortBudgetIsNotSpentOnFullStatesAlone(t *testing.T) {
 	t.Parallel()
 	oneGoroutine(t)
-	for _, budget := range []int{1000, 2000} {
-		x := newOrbitWorld(Packed)
+	for _, budget := range []int{1500, 2000} {
+		x := newOrbitWorld(Packed, 250)
 		x.peer.SetBudget(budget)
 		x.play(t, 1200)
 		updates, full := x.play(t, 900)

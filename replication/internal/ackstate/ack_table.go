@@ -37,9 +37,10 @@ type AckTable struct {
 	// lapsed has slots of which the peer holds only states too old for baselines, see FindLapsed.
 	lapsed bitset.Set
 
-	Shown   bitset.Set // something was sent: the client may show the slot
-	Large   bitset.Set // a state is being sent in parts
-	Unknown bitset.Set // blocks that may have live slots in None
+	Shown    bitset.Set // something was sent: the client may show the slot
+	Returned bitset.Set // waits since it came back into view: the client shows it as it was
+	Large    bitset.Set // a state is being sent in parts
+	Unknown  bitset.Set // blocks that may have live slots in None
 }
 
 // reset empties the table, at the end of tick now.
@@ -52,6 +53,7 @@ func (t *AckTable) grow(n int, now delta.Tick) {
 	old := len(t.None)
 	t.None, t.Ended = t.None.Grown(n), t.Ended.Grown(n)
 	t.Shown, t.Large, t.lapsed = t.Shown.Grown(n), t.Large.Grown(n), t.lapsed.Grown(n)
+	t.Returned = t.Returned.Grown(n)
 	blocks := len(t.None)
 	t.Unknown = t.Unknown.Grown(blocks)
 	if blocks > cap(t.Missing[0]) { // some spare room saves copying at every growth

@@ -196,24 +196,24 @@ func (p *bases) Old(b int, d uint64) (old uint64) {
 	return t.heldBefore(b, d&t.Lacks(t.Through, b)&^t.None[b], p.oldest)
 }
 
-// FindLapsed finds slots of which the peer holds only states that are too old for baselines, or will soon be. It looks
-// at one of lapsedTurns blocks for each tick since it was last called, or takes for granted that there are none.
+// FindLapsed finds slots of which the peer holds only states that are too old for baselines, or will be within a
+// sixteenth of the window. Over as many ticks it looks at every block, or takes for granted that there are none.
 func (p *bases) FindLapsed(look bool) {
 	t, now := &p.Acks, p.Snap.Tick
-	if now-p.looked > lapsedTurns {
-		p.looked = now - lapsedTurns
+	window := delta.Tick(p.Snap.Opts.Window)
+	turns := max(window/16, 1)
+	if now-p.looked > turns {
+		p.looked = now - turns
 	}
-	oldest := now - delta.Tick(p.Snap.Opts.Window) + lapsedTurns
 	for ; p.looked != now; p.looked++ {
-		for b := int(p.looked % lapsedTurns); b < len(t.lapsed); b += lapsedTurns {
+		for b := int(p.looked % turns); b < len(t.lapsed); b += int(turns) {
 			if t.lapsed[b] = 0; look {
-				t.lapsed[b] = t.heldBefore(b, p.Snap.Slots.Alive[b]&t.Lacks(t.Through, b)&^t.None[b], oldest)
+				mask := p.Snap.Slots.Alive[b] & t.Lacks(t.Through, b) &^ t.None[b]
+				t.lapsed[b] = t.heldBefore(b, mask, now-window+turns)
 			}
 		}
 	}
 }
-
-const lapsedTurns = 8
 
 // addOld adds the class of a slot that the peer holds only as of a tick that is no base.
 func (p *bases) addOld(slot int) {

@@ -269,6 +269,7 @@ func (p *Tracker) Look() {
 		}
 		v.InView[b] = now
 		seen += bits.OnesCount64(now)
+		p.Acks.Returned[b] &= p.Dirty[b] & now
 		if entered := now &^ was; entered != 0 {
 			p.enter(b, entered)
 		}
@@ -288,6 +289,7 @@ func (p *Tracker) Look() {
 	v.VisibleCount, v.Released = seen, false
 	if !v.Limited {
 		v.InView, v.Next = nil, nil
+		clear(p.Acks.Returned)
 	}
 }
 
@@ -300,6 +302,7 @@ func (p *Tracker) enter(b int, mask uint64) {
 	mask &^= kept
 	p.MarkDirty(b, mask)
 	p.noteStructure(b, mask)
+	p.Acks.Returned[b] |= mask &^ p.Acks.None[b]
 }
 
 // leave handles slots of a block that went out of view.

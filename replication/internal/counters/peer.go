@@ -58,7 +58,7 @@ type PeerCounters struct {
 // Spending returns the totals of the entries that the peer was sent.
 func (s *PeerCounters) Spending() Spending {
 	return Spending{
-		Bits: int(s.EntityBits), States: int(s.Updates + s.FullStates + s.KeyframeFallbacks),
-		Full: int(s.FullStates), Despawns: int(s.Despawns),
+		bits: uint32(s.EntityBits), states: uint32(s.Updates + s.FullStates + s.KeyframeFallbacks),
+		full: uint32(s.FullStates), despawns: uint32(s.Despawns),
 	}
 }

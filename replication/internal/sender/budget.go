@@ -21,8 +21,9 @@ type budget struct {
 	typical int               // mean bits of a state and its share of all overhead, in 1/typicalUnit; not of full ones
 	cost    prices            // of entries, in the present tick
 	firsts  int32             // states in the present tick, of slots of which the peer held nothing
-	lapsing int32             // for so many ticks, full states count as likely that had a baseline before
-	parts   int               // bits of parts of large states in the present tick
+	lapsing int32             // for so many ticks with packets, full states count as likely that had a baseline before
+	parts   int32             // bits of parts of large states in the present tick
+	full    int32             // bits of full states in the present tick
 	spent   counters.Spending // up to the end of the last tick
 	most    int               // bits in a tick, lately
 	enough  int               // ticks in a row in which everything dirty was sent
@@ -44,10 +45,8 @@ const (
 	adaptivePacketRate = 30  // the same of a budget that adapts: many packets reveal more about the path
 	minPacket          = 100 // bytes that a packet is worth sending for
 	minPart            = 200 // bytes of a part of a large state
-
-	stateShare = 4 // the least share of the tokens that state has, inverted
-
-	ampleTicks = 16 // in which a budget must have sufficed to count as ample
+	stateShare         = 4   // the least share of the tokens that state has, inverted
+	ampleTicks         = 16  // in which a budget must have sufficed to count as ample
 )
 
 // Set changes the rate.
@@ -62,7 +61,7 @@ func (b *budget) Set(rate int64) {
 func (b *budget) begin() {
 	b.restart()
 	b.typical, b.spent = firstTypical, b.stats.Spending()
-	b.firsts, b.parts, b.most, b.enough, b.lapsing = 0, 0, 0, 0, 0
+	b.firsts, b.parts, b.full, b.most, b.enough, b.lapsing = 0, 0, 0, 0, 0, 0
 }
 
 // restart drops what is known about the path.
@@ -146,6 +145,9 @@ func (b *budget) spend(bytes int) {
 	}
 }
 
+// bookFull takes note of a full state with so many bits of rows.
+func (b *budget) bookFull(bits int32) { b.full += bits + fullBits }
+
 // charge takes note of a packet that is sent even if there are no tokens. Nothing acknowledges it, so it counts as
 // delivered.
 func (b *budget) charge(bytes int) {
@@ -207,19 +209,20 @@ func (b *budget) need(limit int) (need int) {
 // learn ends a tick: it updates the typical cost of a state from what was sent, and counts for how long
 // the budget has sufficed.
 func (b *budget) learn(sentAll bool) {
-	now, before := b.stats.Spending(), b.spent
-	bits := now.Bits - before.Bits
-	full := now.Full - before.Full
-	if states := now.States - before.States - full; states > 0 {
-		others := full*b.cost.dear + (now.Despawns-before.Despawns)*despawnBits + b.parts
-		// Many full states of unknown cost must not look like a few large updates.
+	now := b.stats.Spending()
+	bits, states, full, despawns := now.Since(b.spent)
+	if states -= full; states > 0 {
+		others := int(b.full) + despawns*despawnBits + int(b.parts)
+		// Overhead of many full states must not look like a few large updates.
 		seen := min(max(bits-others, 8)*typicalUnit/states, mostGrowth*b.typical)
 		b.typical += (seen - b.typical) / 8
 	}
-	if b.lapsing = max(b.lapsing-1, 0); full > int(b.firsts) {
+	if full > int(b.firsts) {
 		b.lapsing = int32(b.opts.Window)
+	} else if bits > 0 { // a budget may take longer than the window to save for a packet
+		b.lapsing = max(b.lapsing-1, 0)
 	}
-	b.firsts, b.parts, b.spent, b.most = 0, 0, now, max(bits, b.most-b.most/ampleTicks)
+	b.firsts, b.parts, b.full, b.spent, b.most = 0, 0, 0, now, max(bits, b.most-b.most/ampleTicks)
 	if b.enough++; !sentAll {
 		b.enough = 0
 	}

@@ -49,7 +49,7 @@ func (c *chooser) add(b int, mask, dear uint64) {
 // from the highest down: candidates with the bit are more urgent than all others that are left.
 func (c *chooser) choose(u *Urgency, room int, cost prices) (used int) {
 	defer c.drop()
-	for plane := u.used - 1; plane >= 0; plane-- {
+	for plane := int(u.used) - 1; plane >= 0; plane-- {
 		cheap, dear := 0, 0
 		for i, b := range c.blocks {
 			top := c.left[i] & u.Blocks[b][plane]
@@ -97,7 +97,7 @@ func (c *chooser) narrow(u *Urgency, plane int) {
 // takeRoundRobin chooses among candidates of equal urgency while there is room, in slot order from u.first on.
 func (c *chooser) takeRoundRobin(u *Urgency, room int, cost prices) (used int) {
 	first := 0
-	for first < len(c.blocks) && int(c.blocks[first]) < u.first>>6 {
+	for first < len(c.blocks) && c.blocks[first] < u.first>>6 {
 		first++
 	}
 	for k := range len(c.blocks) + 1 { // the first block twice: its slots before u.first come last
@@ -105,7 +105,7 @@ func (c *chooser) takeRoundRobin(u *Urgency, room int, cost prices) (used int) {
 		if i == len(c.blocks) {
 			break
 		}
-		b, left := int(c.blocks[i]), c.left[i]
+		b, left := c.blocks[i], c.left[i]
 		if before := uint64(1)<<(u.first&63) - 1; b == u.first>>6 && k == 0 {
 			left &^= before
 		} else if k == len(c.blocks) {
@@ -114,7 +114,7 @@ func (c *chooser) takeRoundRobin(u *Urgency, room int, cost prices) (used int) {
 		c.left[i] &^= left
 		for ; left != 0; left &= left - 1 {
 			if used >= room {
-				u.first = b<<6 + bits.TrailingZeros64(left)
+				u.first = b<<6 + int32(bits.TrailingZeros64(left))
 				return used
 			}
 			bit := left & -left

@@ -127,6 +127,9 @@ func (k *packetWriter) putCompact(slot int, c *baseline.Class) (count *uint64, e
 	full := entry.Kind == wire.EntryFull
 	if err = k.addCompact(slot, baseline.RecordState, &entry); err == nil {
 		k.cache.CountCompact(&entry)
+		if full {
+			k.budget.bookFull(entry.Bits)
+		}
 	}
 	return k.counterOf(&entry, full), err
 }
@@ -171,6 +174,9 @@ func (k *packetWriter) tryCompact(slot int, entry *compact.Entry) bool {
 	if !safe && x.E.Len()+compact.EndBytes > x.Room {
 		undo()
 		return false
+	}
+	if entry.Kind == wire.EntryFull {
+		entry.Bits = int32(c.RowBits())
 	}
 	for _, cost := range c.Coder.Costs {
 		x.Costs[cost.Field] += cost.Bits

@@ -348,7 +348,9 @@ func (p *groupSender) book(e *batchEntry) {
 		}
 	}
 	p.packet.record(slot, kind)
-	*e.count++
+	if *e.count++; e.count == &p.stats.FullStates {
+		p.packet.budget.bookFull(e.bits)
+	}
 	p.acked.Dirty.Remove(slot)
 	p.acked.Acks.Shown.Add(slot)
 	if !e.dirty { // it is in flight already

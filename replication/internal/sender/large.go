@@ -69,7 +69,7 @@ func (p *stateSender) sendParts(slot int) error {
 			return err
 		}
 		k.sent.Part, k.sent.PartTick = uint16(i), l.Tick
-		k.budget.parts += 8 * min(l.Size, len(l.Encoded)-i*l.Size)
+		k.budget.parts += int32(8 * min(l.Size, len(l.Encoded)-i*l.Size))
 		l.Parts[i] = ackstate.PartInFlight
 		k.finish()
 		p.stats.Parts++

@@ -15,15 +15,15 @@ type selector struct {
 	Weigh   func([]ecs.Entity, []float32) // the peer's own weights; nil: those of the components
 	Urgency Urgency                       // of dirty slots
 
-	// press finds them for choose: whether there may be dirty slots to be despawned, and how many dirty ones are of new
-	// entities, have lapsed, and have a baseline.
+	// press finds them for choose: whether there may be dirty slots to be despawned, and how many dirty ones wait for
+	// their first state, have lapsed, and have a baseline.
 	anyGone              bool
 	fresh, lapsed, based int32
 }
 
 // Shares of the room, inverted.
 const (
-	structureShare = 8  // for despawns, for spawns, and for others beside a mass of spawns, more than take a second
+	structureShare = 8  // for despawns, for first states, and for others beside a mass of these, more than take a second
 	updateShare    = 2  // for updates, at most, while everything that has lapsed takes more than the rest
 	smallShare     = 2  // for states that fit into a packet, while there are larger ones
 	margin         = 32 // is left free for entries longer than estimated
@@ -36,32 +36,31 @@ func (p *selector) drop() {
 	}
 }
 
-// press adds the weights of dirty slots to their urgency. lapsing reports whether it is likely that some have lapsed.
-func (p *selector) press(c *chooser, lapsing bool) {
-	s, u := &p.snap.Slots, &p.Urgency
+// press adds the weights of dirty slots to their urgency.
+func (p *selector) press(c *chooser) {
+	s, u, acks := &p.snap.Slots, &p.Urgency, &p.acked.Acks
 	u.grow(s.Len())
 	weights := s.Weights.Blocks
 	if p.Weigh != nil {
 		weights = p.askWeights(c)
 	}
-	p.acked.FindLapsed(lapsing)
 	p.anyGone, p.fresh, p.lapsed, p.based = false, 0, 0, 0
 	for b := range u.Waiting {
 		live, gone := p.acked.Split(b, p.acked.Dirty[b])
 		p.anyGone = p.anyGone || gone != 0
-		bare, none := live&p.acked.Acks.Bare(b), p.acked.Acks.None[b]
-		p.based += int32(bits.OnesCount64(live &^ bare))
-		if bare != 0 {
-			p.fresh += int32(bits.OnesCount64(bare & none))
-			p.lapsed += int32(bits.OnesCount64(bare &^ none))
-		}
+		first := live & (acks.None[b] | acks.Returned[b])
+		lapsed := live & acks.Bare(b) &^ first
+		p.fresh += int32(bits.OnesCount64(first))
+		p.lapsed += int32(bits.OnesCount64(lapsed))
+		p.based += int32(bits.OnesCount64(live &^ first &^ lapsed))
 		p.acked.Dirty[b] = live | gone
 		w := &weights[b]
 		if gone != 0 { // what has these slots now may be hidden
 			even := w.WithUnit(gone)
 			w = &even
 		}
-		u.gain(b, p.acked.Dirty[b], w, live&^s.Lively(b, live))
+		// How lively something was before it came into view must not show.
+		u.gain(b, p.acked.Dirty[b], w, live&^first&^s.Lively(b, live))
 	}
 }
 
@@ -98,7 +97,7 @@ func (p *selector) askWeights(c *chooser) []snapshot.SlicedWeights {
 }
 
 // choose sets c.chosen to the dirty slots that are sent, as many as so many bits have room for. rate is that of the
-// budget, and partsFirst reports that states larger than a packet come first. Despawns, spawns, updates and small
+// budget, and partsFirst reports that states larger than a packet come first. Despawns, first states, updates and small
 // states have shares of their own, and compete for the rest as well.
 func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFirst bool) {
 	u := &p.Urgency
@@ -107,10 +106,10 @@ func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFi
 	if p.anyGone && p.addCandidates(c, despawns) {
 		used += c.choose(u, room/structureShare, prices{cheap: despawnBits})
 	}
-	if p.fresh > 0 && p.addCandidates(c, spawns) {
+	if p.fresh > 0 && p.addCandidates(c, firsts) {
 		used += c.choose(u, room/structureShare, cost)
 	}
-	if int64(p.fresh)*int64(cost.dear) > 8*rate { // all spawns of a mass have waited for longer
+	if int64(p.fresh)*int64(cost.dear) > 8*rate { // all of a mass have waited for longer
 		if p.addCandidates(c, shown) {
 			used += c.choose(u, room/structureShare, cost)
 		}
@@ -133,15 +132,21 @@ func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFi
 // roomOfUpdates returns the room that is reserved for updates beside much that has lapsed: whose baseline is too old.
 // That has waited longer and takes more bits. If it always came first, what has a baseline would lapse while it waits,
 // and be sent in full as well: a budget that suffices for updates would never get there. If updates are not much
-// smaller, that matters little.
+// smaller, that matters little. If the budget is far too short for an update of everything within the window, most
+// would lapse in any case, and wait longer for their turn.
 func (p *selector) roomOfUpdates(room int, cost prices, rate int64) int {
 	cheap, dear := int64(cost.cheap), int64(cost.dear)
 	most := int64(room) * min(2*dear-3*cheap, cheap) / (updateShare * cheap)
 	if most <= 0 || int64(p.lapsed)*dear <= int64(room)-most {
 		return 0
 	}
-	need := int64(p.based) * cheap * int64(p.opts.TickRate) / int64(p.opts.Window) // bits per second
-	return int(min(int64(room)/max(8*rate/max(need, 1), 1), most))
+	inWindow := func(slots int32, bits int64) int64 { // per second
+		return int64(slots) * bits * int64(p.opts.TickRate) / int64(p.opts.Window)
+	}
+	if inWindow(p.based+p.lapsed, min(cheap, dear/3)) > 12*rate { // cheap is a guess until updates are sent
+		return 0
+	}
+	return int(min(int64(room)/max(8*rate/max(inWindow(p.based, cheap), 1), 1), most))
 }
 
 // A share is the part of the budget that some dirty slots compete for.
@@ -149,7 +154,7 @@ type share uint8
 
 const (
 	despawns   share = iota
-	spawns           // of entities of which the peer holds nothing
+	firsts           // of entities that spawned or came into view
 	shown            // of the others
 	updates          // of those of them that have a baseline
 	small            // of all entities whose states fit into a packet
@@ -159,23 +164,24 @@ const (
 
 // addCandidates makes the dirty slots of a share the candidates, and reports whether there are any.
 func (p *selector) addCandidates(c *chooser, of share) bool {
-	alive := p.snap.Slots.Alive
+	acks := &p.acked.Acks
 	for b := range p.acked.DirtyBlocks.All() {
 		d := p.acked.Dirty[b]
-		live := p.sight.View.Sees(b, d&alive[b])
+		live := p.sight.View.Sees(b, d&p.snap.Slots.Alive[b])
+		first := live & (acks.None[b] | acks.Returned[b])
 		switch of {
 		case despawns: // press has split them: everything that is not live is gone
 			c.add(b, d&^live, 0)
-		case spawns:
-			c.add(b, live&p.acked.Acks.None[b], ^uint64(0))
+		case firsts:
+			c.add(b, first, p.acked.Costly(b, live))
 		case shown:
-			c.add(b, live&^p.acked.Acks.None[b], p.acked.Costly(b, live))
+			c.add(b, live&^first, p.acked.Costly(b, live))
 		case updates:
-			c.add(b, live&^p.acked.Acks.Bare(b), p.acked.Acks.Large[b])
+			c.add(b, live&^acks.Bare(b), acks.Large[b])
 		case small:
-			c.add(b, live&^p.acked.Acks.Large[b], p.acked.Acks.Bare(b))
+			c.add(b, live&^acks.Large[b], acks.Bare(b))
 		case large:
-			c.add(b, live&p.acked.Acks.Large[b], ^uint64(0))
+			c.add(b, live&acks.Large[b], ^uint64(0))
 		default:
 			c.add(b, d, p.acked.Costly(b, live))
 		}

@@ -175,7 +175,9 @@ func (p *stateSender) sendState(slot int, c *baseline.Class) error {
 	} else {
 		var r *encode.CachedEntry
 		r, count = p.bestEntry(slot, c)
-		err = p.packet.put(slot, r)
+		if err = p.packet.put(slot, r); err == nil && count == &p.stats.FullStates {
+			p.packet.budget.bookFull(r.Bits)
+		}
 	}
 	switch err {
 	case nil:

@@ -54,7 +54,7 @@ func (p *Sender) prepare(c *chooser) {
 			p.acked.MarkChanged()
 		}
 		if p.planned = p.plan(inOrder); p.planned == sendBest {
-			p.Selector.press(c, p.Budget.lapsing > 0)
+			p.Selector.press(c)
 		}
 	}
 	p.Packet.begin()
@@ -111,6 +111,7 @@ func (p *Sender) plan(inOrder bool) plan {
 	case p.Budget.Rate == 0 || inOrder:
 		return sendAll
 	}
+	p.acked.FindLapsed(p.Budget.lapsing > 0)
 	room, limit := p.Budget.affordable(), math.MaxInt
 	saves := p.Budget.Tokens < p.Budget.quantum()
 	if saves {

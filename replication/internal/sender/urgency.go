@@ -11,9 +11,9 @@ import (
 // Urgency is the urgency of a peer's dirty slots.
 type Urgency struct {
 	Blocks  []snapshot.Sliced
-	used    int        // upper bound for the bits in use
 	Waiting bitset.Set // slots that have been dirty since weights were last added
-	first   int        // of equally urgent slots, those from this one on come first
+	used    int32      // upper bound for the bits in use
+	first   int32      // of equally urgent slots, those from this one on come first
 }
 
 // grow makes room for slots below n.
@@ -40,6 +40,6 @@ func (u *Urgency) gain(b int, dirty uint64, w *snapshot.SlicedWeights, double ui
 	if kept := u.Waiting[b]; kept != ^uint64(0) {
 		u.Blocks[b].Keep(kept)
 	}
-	u.used = max(u.used, u.Blocks[b].Add(w, dirty, double))
+	u.used = max(u.used, int32(u.Blocks[b].Add(w, dirty, double)))
 	u.Waiting[b] = dirty
 }

@@ -77,7 +77,7 @@ func TestChooserTakesTheMostUrgent(t *testing.T) {
 				u.Blocks[slot>>6][i] |= uint64(values[slot]>>i&1) << (slot & 63)
 			}
 		}
-		u.first = rng.IntN(n + 64)
+		u.first = rng.Int32N(int32(n) + 64)
 		cost := prices{cheap: 1 + rng.IntN(100), dear: 1 + rng.IntN(500)}
 		room := rng.IntN(cost.cheap * n)
 		var c chooser
