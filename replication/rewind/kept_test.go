@@ -111,3 +111,39 @@ func TestViewsOfWhatIsAwayForAMoment(t *testing.T) {
 	g.run(60)
 	require.Greater(t, found, 1000)
 }
+
+// TestWhatLeavesBeforeTheFirstAck: an entity is sent with the first states of a session, and is out of view before any of
+// them can have been acknowledged. It is not found after that, however long the session lasts.
+func TestWhatLeavesBeforeTheFirstAck(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		g := newGame(t, replicationtest.Seed(t), 30, 0)
+		g.playing, g.exact = false, false
+		Keep[Position](g.history)
+		e, other := g.spawn(3), g.spawn(4)
+		set := g.server.NewEntitySet()
+		set.Add(other)
+		g.peer.SetInterest(replication.Interest{Sets: []*replication.EntitySet{set}, Keep: keep})
+		playout.Interpolate[Position](g.playOut())
+		g.server.OnConnect(func(*replication.Peer) { set.Add(e) })
+		left, views := uint32(0), 0
+		g.tick = func() {
+			switch {
+			case left == 0 && g.peer.Stats().Packets == 2:
+				require.Zero(t, g.peer.Stats().Acked)
+				set.Remove(e)
+				left = g.server.Tick() + 1
+			case left > 0:
+				g.at(e).X += 0.1
+			}
+			g.at(other).X += 0.1
+			if v, err := g.history.View(g.peer, g.server.Tick()+1); err == nil && left > 0 && g.server.Tick() > left+100 {
+				var p Position
+				require.False(t, Get(v, e, &p), "keep %v, tick %d", keep, g.server.Tick())
+				views++
+			}
+		}
+		g.run(10)
+		require.Positive(t, left)
+		require.Greater(t, views, 100)
+	}
+}

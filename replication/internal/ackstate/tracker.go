@@ -49,7 +49,7 @@ type Tracker struct {
 	Settled        Settled
 	nextInterval   delta.Tick // the send interval from the next tick on
 	Join           Join
-	arrivals       *arrivals // nil: nothing has arrived, or nobody asks
+	arrivals       *arrivals // nil: nothing was sent, or nobody asks
 }
 
 // Init prepares a tracker. It reports the outcome of each packet to outcome.
@@ -107,10 +107,18 @@ func (p *Tracker) Around(r *Around, slot int, born, t delta.Tick) {
 // for rewind.
 func (p *Tracker) Certify(sequence uint32, base delta.Tick) bool {
 	settled := p.Settled.certifies(base)
-	if p.arrivals != nil {
+	if p.Snap.Opts.KeepArrivals {
+		p.beginArrivals() // what is in flight may end before it has arrived
 		p.arrivals.packets.sent(sequence, p.Snap.Tick, base, p.Interval, settled)
 	}
 	return settled
+}
+
+// beginArrivals makes sure that there are arrivals.
+func (p *Tracker) beginArrivals() {
+	if p.arrivals == nil {
+		p.arrivals = newArrivals(p.Snap.Opts.Window, p.Snap.Tick, &p.Acks)
+	}
 }
 
 // Awaited returns the tick of the first packet after tick t whose fate is not known, and false if there
@@ -126,9 +134,7 @@ func (p *Tracker) Awaited(t delta.Tick) (delta.Tick, bool) {
 
 // keepArrival notes a packet that was acknowledged, for Around.
 func (p *Tracker) keepArrival(sent *SentPacket, sequence uint32) {
-	if p.arrivals == nil {
-		p.arrivals = newArrivals(p.Snap.Opts.Window, p.Snap.Tick, &p.Acks)
-	}
+	p.beginArrivals()
 	p.arrivals.addSent(sent, sequence, &p.Log, p.Snap.Tick)
 }
 
