@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
-	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -432,7 +431,7 @@ func TestSendIntervalsDoNotChangeTheBudget(t *testing.T) {
 }
 
 // urgencyOf returns the urgency of a slot as a number.
-func urgencyOf(u *sender.Urgency, slot int) (n int) {
+func urgencyOf(u *snapshot.Urgency, slot int) (n int) {
 	for i, plane := range u.Blocks[slot>>6] {
 		n |= int(plane>>(slot&63)&1) << i
 	}

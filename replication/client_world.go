@@ -98,14 +98,15 @@ func (c *Client) Expects(e ecs.Entity) bool {
 	return c.apply.Expected.Expects(e)
 }
 
-// Verify compares the replicas in the world with the server's states that they show, and returns the first field that
-// differs, in the order of slots and of the schema, or nil. The usual cause is a system of the client that writes to a
-// replicated component: what it writes stays until the server's value changes, and is overwritten then.
+// Verify compares the replicas and resources in the world with the server's states that they show, and returns the
+// first field that differs, in the order of slots and of the schema, or nil. The usual cause is a system of the client
+// that writes to a replicated component: what it writes stays until the server's value changes, and is overwritten
+// then. Of two clients in one world whose schemas have the same resource, each finds what the other one wrote last.
 //
-// Fields are compared as codes, so differences below their precision don't count. Verify skips entities and components
-// that the user removed, and leftovers of an earlier session that the new one does not show yet. It is meant for tests
-// and for finding faults: it takes about as long as writing all these components. It does not change the world; call it
-// between Apply and the systems that may write, or after them.
+// Fields are compared as codes, so differences below their precision don't count. Verify skips entities, components
+// and resources that the user removed, and leftovers of an earlier session that the new one does not show yet. It is
+// meant for tests and for finding faults: it takes about as long as writing all these components. It does not change
+// the world; call it between Apply and the systems that may write, or after them.
 func (c *Client) Verify() *Divergence {
 	defer c.guard().Leave(c.guard().Enter(exclusive.ClientVerify))
 	return publicDivergence(c.apply.Verify())

@@ -10,7 +10,7 @@ import (
 
 // A Divergence is a field of a replica that differs from what the server has.
 type Divergence struct {
-	NetID  NetID
+	NetID  NetID      // zero for a resource
 	Entity ecs.Entity // of the client's world
 	Tick   uint32     // of the server's state that the replica shows
 
@@ -45,8 +45,11 @@ func (d *Divergence) String() string {
 	if want == nil {
 		want = "something else"
 	}
-	return fmt.Sprintf("%s of the entity in slot %d, generation %d, is %v, and at the server's tick %d it was %v",
-		what, d.NetID.Slot, d.NetID.Generation, d.Got, d.Tick, want)
+	of := "the resources"
+	if d.NetID != (NetID{}) {
+		of = fmt.Sprintf("the entity in slot %d, generation %d,", d.NetID.Slot, d.NetID.Generation)
+	}
+	return fmt.Sprintf("%s of %s is %v, and at the server's tick %d it was %v", what, of, d.Got, d.Tick, want)
 }
 
 // publicDivergence returns the public form of a divergence.

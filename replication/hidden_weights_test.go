@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/mlange-42/arche/ecs"
@@ -58,6 +60,55 @@ func sentBesideHiddenWeights(t *testing.T, coding Coding, reuse, heavy bool) (se
 		}
 		packets := x.replicate()
 		sent = append(sent, packets...)
+		x.deliver(packets...)
+		x.answer(x.apply()...)
+	}
+	return sent
+}
+
+// TestHiddenMotionLeavesNoTrace: under a budget, what comes into view does not wait for longer or shorter because it has
+// moved just before, or has rested.
+func TestHiddenMotionLeavesNoTrace(t *testing.T) {
+	for _, coding := range []Coding{Packed, Compact} {
+		for _, keep := range []bool{false, true} {
+			rested, moved := sentAfterHiddenMotion(t, coding, keep, false), sentAfterHiddenMotion(t, coding, keep, true)
+			require.True(t, slices.EqualFunc(rested, moved, bytes.Equal), "%v, Keep: %v", coding, keep)
+		}
+	}
+}
+
+func sentAfterHiddenMotion(t *testing.T, coding Coding, keep, moves bool) (sent [][]byte) {
+	schema := NewSchema()
+	Register[tPosition](schema)
+	x := newWire(t, schema, WithSeed(3))
+	x.peer.conn.Compact = coding == Compact
+	position := ecs.ComponentID[tPosition](x.world)
+	seen := map[ecs.Entity]bool{}
+	x.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return seen[e] }, Keep: keep})
+	var all []ecs.Entity
+	for range 200 {
+		e := x.spawn(position)
+		all, seen[e] = append(all, e), true
+	}
+	x.rounds(20)
+	x.peer.SetBudget(1800)
+	for i := range 90 {
+		for k, e := range all {
+			hidden := k < 60
+			seen[e] = !hidden || i < 2 || i > 50
+			switch {
+			case !hidden:
+				(*tPosition)(x.world.Get(e, position)).X += float32((k*7+i)%11) - 5
+			case i == 5, i == 50:
+				(*tPosition)(x.world.Get(e, position)).X = 20
+			case i == 49 && moves:
+				(*tPosition)(x.world.Get(e, position)).X = 30
+			}
+		}
+		packets := x.replicate()
+		if i > 50 {
+			sent = append(sent, packets...)
+		}
 		x.deliver(packets...)
 		x.answer(x.apply()...)
 	}

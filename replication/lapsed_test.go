@@ -135,34 +135,65 @@ func TestFullStatesOfAllWidthsAreCountedAsTheyAre(t *testing.T) {
 type tWide struct{ A, B, C, D float64 }
 
 // TestWhatComesBackIntoViewIsNotStarved: with Keep, the client shows it as it was before. It goes before what the client
-// has seen all the time, however short its visits.
+// has seen all the time, however short its visits, but not for longer than until it is sent.
 func TestWhatComesBackIntoViewIsNotStarved(t *testing.T) {
 	t.Parallel()
-	x := newOrbitWorld(Packed, 250)
-	x.play(t, 1)
-	set := x.server.NewEntitySet()
-	for _, e := range x.of {
-		set.Add(e)
-	}
-	visitor := x.of[100]
-	x.peer.SetInterest(Interest{Sets: []*EntitySet{set}, Keep: true})
-	x.play(t, 300)
-	x.peer.SetBudget(2000)
-	fresh := 0
-	for visit := range 40 {
-		set.Remove(visitor)
-		x.play(t, 60)
-		set.Add(visitor)
-		came := x.server.Tick()
-		x.play(t, 60)
-		id, _ := x.server.NetID(visitor)
-		e, _ := x.client.Entity(id)
-		if at, _ := x.client.StateTick(e); visit >= 10 && at > came {
-			fresh++
+	for _, interval := range []int{1, 3} {
+		x := newOrbitWorld(Packed, 250)
+		all, visitor := x.sectors(1), x.of[100]
+		x.peer.SetInterest(Interest{Sets: all, Keep: true})
+		x.peer.SetSendInterval(interval)
+		x.play(t, 300)
+		x.peer.SetBudget(2000)
+		fresh := 0
+		for visit := range 40 {
+			all[0].Remove(visitor)
+			x.play(t, 60)
+			all[0].Add(visitor)
+			came := x.server.Tick()
+			x.play(t, 60)
+			id, _ := x.server.NetID(visitor)
+			e, _ := x.client.Entity(id)
+			if at, _ := x.client.StateTick(e); visit >= 10 && at > came {
+				fresh++
+			}
+		}
+		t.Logf("the client got a state in %d of 30 visits of a second", fresh)
+		require.Greater(t, fresh, 25)
+		for _, returned := range x.peer.acked.Acks.Returned {
+			require.Zero(t, returned, "all have been sent since")
 		}
 	}
-	t.Logf("the client got a state in %d of 30 visits of a second", fresh)
-	require.Greater(t, fresh, 25)
+}
+
+// TestACameraThatTurnsSeesEverything: what comes back again and again, and is never sent completely before it is out of
+// view, does not go before what the client has never seen.
+func TestACameraThatTurnsSeesEverything(t *testing.T) {
+	t.Parallel()
+	x := newOrbitWorld(Packed, 250)
+	sets := x.sectors(5)
+	x.peer.SetBudget(1500)
+	for turn := range 60 {
+		x.peer.SetInterest(Interest{Sets: []*EntitySet{sets[0], sets[1+turn%4]}, Keep: true})
+		x.play(t, 30)
+	}
+	for i, e := range x.of {
+		id, _ := x.server.NetID(e)
+		_, ok := x.client.Entity(id)
+		require.True(t, ok, "mover %d", i)
+	}
+}
+
+// sectors divides the movers into sets.
+func (x *orbitWorld) sectors(n int) (sets []*EntitySet) {
+	x.server.Replicate()
+	for range n {
+		sets = append(sets, x.server.NewEntitySet())
+	}
+	for i, e := range x.of {
+		sets[i%n].Add(e)
+	}
+	return sets
 }
 
 // TestAHopelessBudgetTakesTurns: if a budget cannot keep what everything has from lapsing, what has lapsed does not wait

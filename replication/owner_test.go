@@ -300,7 +300,7 @@ func TestConditionsAreRefused(t *testing.T) {
 	}{
 		{
 			"two", func(s *Schema) { Register[cAmmo](s, OwnerOnly(), ExceptOwner()) },
-			"replication: cAmmo: OwnerOnly, ExceptOwner and OnlyFor exclude each other: choose one, or decide in a function for OnlyFor",
+			"replication: cAmmo: OwnerOnly, ExceptOwner and OnlyFor exclude each other: choose one, or put the component on an entity of its own, with Interest",
 		},
 		{
 			"relation", func(s *Schema) { Register[rChildOf](s, OwnerOnly()) },

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -89,6 +90,27 @@ func TestVerifyOfReferences(t *testing.T) {
 	x.mirror.RemoveEntity(mb)
 	require.Nil(t, x.client.Verify())
 	men()[1] = ecs.Entity{}
+	require.Nil(t, x.client.Verify())
+}
+
+// TestVerifyOfResources: they have no entity and no NetID.
+func TestVerifyOfResources(t *testing.T) {
+	schema := NewSchema()
+	Register[tPosition](schema)
+	RegisterResource[rsMatch](schema, Name("Match"))
+	x := newWire(t, schema)
+	setResource(x.world, rsMatch{Round: 5})
+	e := x.spawn(ecs.ComponentID[tPosition](x.world))
+	x.rounds(3)
+	require.Nil(t, x.client.Verify())
+	resourceOf[rsMatch](x.mirror).Round = 77
+	d := x.client.Verify()
+	require.Equal(t, Divergence{Tick: d.Tick, Component: "Match", Field: "Round", Got: uint8(77), Want: uint8(5)}, *d)
+	require.Equal(t, fmt.Sprintf("Match.Round of the resources is 77, and at the server's tick %d it was 5", d.Tick), d.String())
+	dropResource[rsMatch](x.mirror)
+	require.Nil(t, x.client.Verify(), "the user removed it")
+	x.world.RemoveEntity(e)
+	x.rounds(3)
 	require.Nil(t, x.client.Verify())
 }
 

@@ -51,9 +51,8 @@ func (t *AckTable) reset(slots *snapshot.SlotTable, now delta.Tick) {
 // grow makes room for slots below n, at tick now.
 func (t *AckTable) grow(n int, now delta.Tick) {
 	old := len(t.None)
-	t.None, t.Ended = t.None.Grown(n), t.Ended.Grown(n)
+	t.None, t.Ended, t.Returned = t.None.Grown(n), t.Ended.Grown(n), t.Returned.Grown(n)
 	t.Shown, t.Large, t.lapsed = t.Shown.Grown(n), t.Large.Grown(n), t.lapsed.Grown(n)
-	t.Returned = t.Returned.Grown(n)
 	blocks := len(t.None)
 	t.Unknown = t.Unknown.Grown(blocks)
 	if blocks > cap(t.Missing[0]) { // some spare room saves copying at every growth

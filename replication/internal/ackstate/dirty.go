@@ -269,7 +269,6 @@ func (p *Tracker) Look() {
 		}
 		v.InView[b] = now
 		seen += bits.OnesCount64(now)
-		p.Acks.Returned[b] &= p.Dirty[b] & now
 		if entered := now &^ was; entered != 0 {
 			p.enter(b, entered)
 		}

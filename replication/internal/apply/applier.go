@@ -257,8 +257,8 @@ func (a *Applier) Verify() *Divergence {
 	}
 	for i, page := range a.View.Replicas.Pages {
 		for j := range page {
-			m := &page[j]
-			if !a.View.present(m) {
+			m, slot := &page[j], uint32(i*receive.ReplicaPage+j)
+			if of := a.View.Resources.In(int(slot)); !a.View.present(m) && !(of && m.Shown) {
 				continue
 			}
 			state := m.Held.At(m.Tick)
@@ -266,7 +266,7 @@ func (a *Applier) Verify() *Divergence {
 				continue
 			}
 			if d := a.View.verifyEntity(m, state); d != nil {
-				d.NetID = wire.NetID{Slot: uint32(i*receive.ReplicaPage + j), Generation: m.generation}
+				d.NetID = a.View.named(slot, m.generation)
 				if m.SubEntity {
 					d.NetID, _ = a.Referrers.linked(a.Schema.Link, m)
 				}

@@ -21,10 +21,18 @@ type Divergence struct {
 	Got, Want any
 }
 
-// verifyEntity returns the first field of an entity that differs from the state.
+// named returns the NetID of what is in a slot. Resources have none.
+func (v *worldView) named(slot uint32, generation uint16) (id wire.NetID) {
+	if !v.Resources.In(int(slot)) {
+		id = wire.NetID{Slot: slot, Generation: generation}
+	}
+	return id
+}
+
+// verifyEntity returns the first field of an entity, or of the resources, that differs from the state.
 func (v *worldView) verifyEntity(m *replica, state *receive.HeldState) *Divergence {
 	for k := range state.Layout.Set.All() {
-		p := v.World.Get(m.Entity, v.Components[k])
+		p := v.place(m, k)
 		if p == nil || v.Replaced.Has(k) {
 			continue
 		}

@@ -41,7 +41,7 @@ func checkConditions(name string, t reflect.Type, o *Options) (Condition, error)
 	}
 	if len(o.Conditions) > 1 {
 		return Condition{}, fmt.Errorf("%s: OwnerOnly, ExceptOwner and OnlyFor exclude each other: "+
-			"choose one, or decide in a function for OnlyFor", name)
+			"choose one, or put the component on an entity of its own, with Interest", name)
 	}
 	if t.Kind() == reflect.Struct && t.NumField() > 0 {
 		if first := t.Field(0); first.Anonymous && first.Type == reflect.TypeFor[ecs.Relation]() {

@@ -25,8 +25,8 @@ type budget struct {
 	parts   int32             // bits of parts of large states in the present tick
 	full    int32             // bits of full states in the present tick
 	spent   counters.Spending // up to the end of the last tick
-	most    int               // bits in a tick, lately
-	enough  int               // ticks in a row in which everything dirty was sent
+	most    int32             // bits in a tick, lately
+	enough  int32             // ticks in a row in which everything dirty was sent
 }
 
 const (
@@ -222,7 +222,7 @@ func (b *budget) learn(sentAll bool) {
 	} else if bits > 0 { // a budget may take longer than the window to save for a packet
 		b.lapsing = max(b.lapsing-1, 0)
 	}
-	b.firsts, b.parts, b.full, b.spent, b.most = 0, 0, 0, now, max(bits, b.most-b.most/ampleTicks)
+	b.firsts, b.parts, b.full, b.spent, b.most = 0, 0, 0, now, max(int32(bits), b.most-b.most/ampleTicks)
 	if b.enough++; !sentAll {
 		b.enough = 0
 	}
@@ -231,5 +231,5 @@ func (b *budget) learn(sentAll bool) {
 // ample reports whether the budget is as good as none: it has sufficed for a while and would
 // suffice for twice as much.
 func (b *budget) ample() bool {
-	return b.Rate == 0 || b.enough >= ampleTicks && b.affordable() >= 2*b.most+8*b.opts.MTU
+	return b.Rate == 0 || b.enough >= ampleTicks && b.affordable() >= 2*int(b.most)+8*b.opts.MTU
 }

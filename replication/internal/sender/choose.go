@@ -47,9 +47,9 @@ func (c *chooser) add(b int, mask, dear uint64) {
 // choose chooses the most urgent candidates, as many as the room in bits allows, and drops the
 // others. It returns the estimated cost of the choice. It goes through the bits of the urgencies
 // from the highest down: candidates with the bit are more urgent than all others that are left.
-func (c *chooser) choose(u *Urgency, room int, cost prices) (used int) {
+func (c *chooser) choose(u *snapshot.Urgency, room int, cost prices) (used int) {
 	defer c.drop()
-	for plane := int(u.used) - 1; plane >= 0; plane-- {
+	for plane := int(u.Used) - 1; plane >= 0; plane-- {
 		cheap, dear := 0, 0
 		for i, b := range c.blocks {
 			top := c.left[i] & u.Blocks[b][plane]
@@ -74,7 +74,7 @@ func (c *chooser) choose(u *Urgency, room int, cost prices) (used int) {
 }
 
 // take chooses the candidates that have a bit.
-func (c *chooser) take(u *Urgency, plane int) {
+func (c *chooser) take(u *snapshot.Urgency, plane int) {
 	for i, b := range c.blocks {
 		top := c.left[i] & u.Blocks[b][plane]
 		c.left[i] &^= top
@@ -83,7 +83,7 @@ func (c *chooser) take(u *Urgency, plane int) {
 }
 
 // narrow drops the candidates that don't have a bit.
-func (c *chooser) narrow(u *Urgency, plane int) {
+func (c *chooser) narrow(u *snapshot.Urgency, plane int) {
 	n := 0
 	for i, b := range c.blocks {
 		if top := c.left[i] & u.Blocks[b][plane]; top != 0 {
@@ -94,19 +94,19 @@ func (c *chooser) narrow(u *Urgency, plane int) {
 	c.blocks, c.left, c.dear = c.blocks[:n], c.left[:n], c.dear[:n]
 }
 
-// takeRoundRobin chooses among candidates of equal urgency while there is room, in slot order from u.first on.
-func (c *chooser) takeRoundRobin(u *Urgency, room int, cost prices) (used int) {
+// takeRoundRobin chooses among candidates of equal urgency while there is room, in slot order from u.First on.
+func (c *chooser) takeRoundRobin(u *snapshot.Urgency, room int, cost prices) (used int) {
 	first := 0
-	for first < len(c.blocks) && c.blocks[first] < u.first>>6 {
+	for first < len(c.blocks) && c.blocks[first] < u.First>>6 {
 		first++
 	}
-	for k := range len(c.blocks) + 1 { // the first block twice: its slots before u.first come last
+	for k := range len(c.blocks) + 1 { // the first block twice: its slots before u.First come last
 		i := (first + k) % max(len(c.blocks), 1)
 		if i == len(c.blocks) {
 			break
 		}
 		b, left := c.blocks[i], c.left[i]
-		if before := uint64(1)<<(u.first&63) - 1; b == u.first>>6 && k == 0 {
+		if before := uint64(1)<<(u.First&63) - 1; b == u.First>>6 && k == 0 {
 			left &^= before
 		} else if k == len(c.blocks) {
 			left &= before
@@ -114,7 +114,7 @@ func (c *chooser) takeRoundRobin(u *Urgency, room int, cost prices) (used int) {
 		c.left[i] &^= left
 		for ; left != 0; left &= left - 1 {
 			if used >= room {
-				u.first = b<<6 + int32(bits.TrailingZeros64(left))
+				u.First = b<<6 + int32(bits.TrailingZeros64(left))
 				return used
 			}
 			bit := left & -left

@@ -13,17 +13,19 @@ import (
 type selector struct {
 	*peer
 	Weigh   func([]ecs.Entity, []float32) // the peer's own weights; nil: those of the components
-	Urgency Urgency                       // of dirty slots
+	Urgency snapshot.Urgency              // of dirty slots
 
-	// press finds them for choose: whether there may be dirty slots to be despawned, and how many dirty ones wait for
-	// their first state, have lapsed, and have a baseline.
-	anyGone              bool
+	// press finds them for choose: whether there may be dirty slots to be despawned, or that came back into view, and how
+	// many dirty ones are of new entities, have lapsed, and have a baseline.
+	anyGone, anyReturned bool
 	fresh, lapsed, based int32
+
+	turn int32 // Urgency.First for what came back into view, from visit to visit
 }
 
 // Shares of the room, inverted.
 const (
-	structureShare = 8  // for despawns, for first states, and for others beside a mass of these, more than take a second
+	structureShare = 8  // for despawns, for spawns and returns, and for others beside a mass of spawns, more than take a second
 	updateShare    = 2  // for updates, at most, while everything that has lapsed takes more than the rest
 	smallShare     = 2  // for states that fit into a packet, while there are larger ones
 	margin         = 32 // is left free for entries longer than estimated
@@ -32,27 +34,37 @@ const (
 // drop frees the memory, as there is no budget or no session.
 func (p *selector) drop() {
 	if p.Urgency.Blocks != nil { // most peers have no budget, and nothing to write here
-		p.Urgency = Urgency{}
+		p.Urgency = snapshot.Urgency{}
+	}
+}
+
+// wait ends a tick: what is clean no longer waits.
+func (p *selector) wait() {
+	p.Urgency.Wait(p.acked.Dirty)
+	for b, returned := range p.acked.Acks.Returned {
+		p.acked.Acks.Returned[b] = returned & p.acked.Dirty[b]
 	}
 }
 
 // press adds the weights of dirty slots to their urgency.
 func (p *selector) press(c *chooser) {
 	s, u, acks := &p.snap.Slots, &p.Urgency, &p.acked.Acks
-	u.grow(s.Len())
+	u.Grow(s.Len())
 	weights := s.Weights.Blocks
 	if p.Weigh != nil {
 		weights = p.askWeights(c)
 	}
-	p.anyGone, p.fresh, p.lapsed, p.based = false, 0, 0, 0
+	p.anyGone, p.anyReturned, p.fresh, p.lapsed, p.based = false, false, 0, 0, 0
 	for b := range u.Waiting {
 		live, gone := p.acked.Split(b, p.acked.Dirty[b])
 		p.anyGone = p.anyGone || gone != 0
-		first := live & (acks.None[b] | acks.Returned[b])
-		lapsed := live & acks.Bare(b) &^ first
-		p.fresh += int32(bits.OnesCount64(first))
-		p.lapsed += int32(bits.OnesCount64(lapsed))
-		p.based += int32(bits.OnesCount64(live &^ first &^ lapsed))
+		bare, none, returned := live&acks.Bare(b), acks.None[b], live&acks.Returned[b]
+		p.based += int32(bits.OnesCount64(live &^ bare))
+		if bare != 0 {
+			p.fresh += int32(bits.OnesCount64(bare & none))
+			p.lapsed += int32(bits.OnesCount64(bare &^ none))
+		}
+		p.anyReturned = p.anyReturned || returned != 0
 		p.acked.Dirty[b] = live | gone
 		w := &weights[b]
 		if gone != 0 { // what has these slots now may be hidden
@@ -60,7 +72,7 @@ func (p *selector) press(c *chooser) {
 			w = &even
 		}
 		// How lively something was before it came into view must not show.
-		u.gain(b, p.acked.Dirty[b], w, live&^first&^s.Lively(b, live))
+		u.Gain(b, p.acked.Dirty[b], w, live&^(none|returned)&^s.Lively(b, live))
 	}
 }
 
@@ -97,8 +109,8 @@ func (p *selector) askWeights(c *chooser) []snapshot.SlicedWeights {
 }
 
 // choose sets c.chosen to the dirty slots that are sent, as many as so many bits have room for. rate is that of the
-// budget, and partsFirst reports that states larger than a packet come first. Despawns, first states, updates and small
-// states have shares of their own, and compete for the rest as well.
+// budget, and partsFirst reports that states larger than a packet come first. Despawns, spawns, returns, updates and
+// small states have shares of their own, and compete for the rest as well.
 func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFirst bool) {
 	u := &p.Urgency
 	c.begin(p.snap.Slots.Len())
@@ -106,10 +118,16 @@ func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFi
 	if p.anyGone && p.addCandidates(c, despawns) {
 		used += c.choose(u, room/structureShare, prices{cheap: despawnBits})
 	}
-	if p.fresh > 0 && p.addCandidates(c, firsts) {
-		used += c.choose(u, room/structureShare, cost)
+	least := used + room/structureShare
+	if p.fresh > 0 && p.addCandidates(c, spawns) {
+		used += c.choose(u, least-used, cost)
 	}
-	if int64(p.fresh)*int64(cost.dear) > 8*rate { // all of a mass have waited for longer
+	if p.anyReturned && used < least && p.addCandidates(c, returned) {
+		u.First, p.turn = p.turn, u.First
+		used += c.choose(u, least-used, cost)
+		u.First, p.turn = p.turn, u.First
+	}
+	if int64(p.fresh)*int64(cost.dear) > 8*rate { // all spawns of a mass have waited for longer
 		if p.addCandidates(c, shown) {
 			used += c.choose(u, room/structureShare, cost)
 		}
@@ -154,8 +172,9 @@ type share uint8
 
 const (
 	despawns   share = iota
-	firsts           // of entities that spawned or came into view
-	shown            // of the others
+	spawns           // of entities of which the peer holds nothing
+	returned         // of those of the others that came back into view
+	shown            // of all others
 	updates          // of those of them that have a baseline
 	small            // of all entities whose states fit into a packet
 	large            // of the others
@@ -168,14 +187,15 @@ func (p *selector) addCandidates(c *chooser, of share) bool {
 	for b := range p.acked.DirtyBlocks.All() {
 		d := p.acked.Dirty[b]
 		live := p.sight.View.Sees(b, d&p.snap.Slots.Alive[b])
-		first := live & (acks.None[b] | acks.Returned[b])
 		switch of {
 		case despawns: // press has split them: everything that is not live is gone
 			c.add(b, d&^live, 0)
-		case firsts:
-			c.add(b, first, p.acked.Costly(b, live))
+		case spawns:
+			c.add(b, live&acks.None[b], ^uint64(0))
+		case returned:
+			c.add(b, live&acks.Returned[b], acks.Bare(b))
 		case shown:
-			c.add(b, live&^first, p.acked.Costly(b, live))
+			c.add(b, live&^acks.None[b], p.acked.Costly(b, live))
 		case updates:
 			c.add(b, live&^acks.Bare(b), acks.Large[b])
 		case small:

@@ -204,7 +204,7 @@ func (p *Sender) end() {
 		if p.Budget.Rate == 0 {
 			p.Selector.drop()
 		} else {
-			p.Selector.Urgency.wait(p.acked.Dirty)
+			p.Selector.wait()
 			if p.acked.MaySendNow() {
 				p.Budget.learn(p.planned == sendAll && !p.states.stopped())
 			}

@@ -10,16 +10,16 @@ const SlicedBits = 15
 // Both are from D. Rinfret, P. O'Neil and E. O'Neil, "Bit-Sliced Index Arithmetic", 2001.
 type Sliced [SlicedBits]uint64
 
-// Keep sets the numbers of all slots outside the mask to 0.
-func (u *Sliced) Keep(mask uint64) {
+// keep sets the numbers of all slots outside the mask to 0.
+func (u *Sliced) keep(mask uint64) {
 	for i := range u {
 		u[i] &= mask
 	}
 }
 
-// Add adds the weights of the slots in the mask, twice for the slots in double. It returns how many
+// add adds the weights of the slots in the mask, twice for the slots in double. It returns how many
 // bits it has looked at; higher ones did not change.
-func (u *Sliced) Add(w *SlicedWeights, mask, double uint64) (used int) {
+func (u *Sliced) add(w *SlicedWeights, mask, double uint64) (used int) {
 	carry, below := uint64(0), uint64(0)
 	i := w.first
 	for ; i < w.end; i++ {
@@ -29,7 +29,7 @@ func (u *Sliced) Add(w *SlicedWeights, mask, double uint64) (used int) {
 		sum := u[i] ^ term
 		u[i], carry = sum^carry, u[i]&term|carry&sum
 	}
-	if term := below & double & mask; term != 0 || carry != 0 { // i is WeightBits at most
+	if term := below & double & mask; term != 0 || carry != 0 { // i is weightBits at most
 		sum := u[i] ^ term
 		u[i], carry = sum^carry, u[i]&term|carry&sum
 		for i++; i < SlicedBits && carry != 0; i++ {

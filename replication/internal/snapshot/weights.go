@@ -46,13 +46,13 @@ func (t *weightTable) Update(s *SlotTable, tick uint32) {
 
 // SlicedWeights are the weights of the slots of a block, bit-sliced.
 type SlicedWeights struct {
-	Planes     [WeightBits]uint64
+	Planes     [weightBits]uint64
 	first, end int  // only these planes are not 0
 	inexact    bool // some weights are no multiples of the unit
 }
 
 // Reset makes all weights 0.
-func (w *SlicedWeights) Reset() { *w = SlicedWeights{first: WeightBits} }
+func (w *SlicedWeights) Reset() { *w = SlicedWeights{first: weightBits} }
 
 // Put sets the weight of a slot, which was 0. A weight between two multiples of the unit is rounded
 // up or down at random, so that it is right on average.
@@ -95,10 +95,10 @@ func ChanceOf(slot int, tick uint32) uint32 {
 	return uint32(wire.Mix64(uint64(tick)<<32|uint64(uint32(slot))) >> 32)
 }
 
-const WeightBits = 12 // bits of a weight, which is below 256
+const weightBits = 12 // bits of a weight, which is below 256
 
 // WeightUnit is a weight of 1.
 const WeightUnit = 16
 
 // maxWeight is the largest weight, in units.
-const maxWeight = 1<<WeightBits - 1
+const maxWeight = 1<<weightBits - 1

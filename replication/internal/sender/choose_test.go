@@ -12,64 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// urgencyOf returns the urgency of a slot as a number.
-func urgencyOf(u *Urgency, slot int) (n int) {
-	for i, plane := range u.Blocks[slot>>6] {
-		n |= int(plane>>(slot&63)&1) << i
-	}
-	return n
-}
-
-// TestUrgencyAddsUp: sums of 64 bit-sliced numbers equal those of plain numbers, up to the largest
-// that fits.
-func TestUrgencyAddsUp(t *testing.T) {
-	rng := rand.New(rand.NewPCG(replicationtest.Seed(t), 0))
-	var u Urgency
-	u.grow(64)
-	var plain [64]int
-	for range 2000 {
-		var w snapshot.SlicedWeights
-		w.Reset()
-		var weights [64]int
-		for slot := range weights {
-			weights[slot] = rng.IntN(1 << rng.IntN(snapshot.WeightBits+1))
-			w.Put(slot, float32(weights[slot])/snapshot.WeightUnit, rng.Uint32())
-		}
-		send, double := rng.Uint64()|rng.Uint64()|rng.Uint64(), rng.Uint64()
-		if rng.IntN(200) == 0 {
-			send = 0
-		}
-		u.gain(0, send, &w, double)
-		for slot := range plain {
-			switch {
-			case send>>slot&1 == 0:
-				plain[slot] = 0
-				continue
-			case double>>slot&1 != 0:
-				plain[slot] += weights[slot]
-			}
-			plain[slot] = min(plain[slot]+weights[slot], 1<<snapshot.SlicedBits-1)
-			require.Equal(t, plain[slot], urgencyOf(&u, slot), "slot %d", slot)
-		}
-		gone := rng.Uint64() & rng.Uint64() & rng.Uint64() & rng.Uint64()
-		u.wait(bitset.Set{^gone})
-		for slot := range plain {
-			if gone>>slot&1 != 0 {
-				plain[slot] = 0
-			}
-		}
-	}
-}
-
 // TestChooserTakesTheMostUrgent: the chosen slots are the first in a sort by urgency, as many as
 // fit, and equal ones take turns.
 func TestChooserTakesTheMostUrgent(t *testing.T) {
 	rng := rand.New(rand.NewPCG(replicationtest.Seed(t), 0))
 	for range 300 {
 		n := 1 + rng.IntN(1000)
-		var u Urgency
-		u.grow(n)
-		u.used = snapshot.SlicedBits
+		var u snapshot.Urgency
+		u.Grow(n)
+		u.Used = snapshot.SlicedBits
 		values, limit := make([]int, n), 1<<rng.IntN(snapshot.SlicedBits+1)
 		for slot := range values {
 			values[slot] = rng.IntN(limit)
@@ -77,7 +28,7 @@ func TestChooserTakesTheMostUrgent(t *testing.T) {
 				u.Blocks[slot>>6][i] |= uint64(values[slot]>>i&1) << (slot & 63)
 			}
 		}
-		u.first = rng.Int32N(int32(n) + 64)
+		u.First = rng.Int32N(int32(n) + 64)
 		cost := prices{cheap: 1 + rng.IntN(100), dear: 1 + rng.IntN(500)}
 		room := rng.IntN(cost.cheap * n)
 		var c chooser
@@ -127,8 +78,8 @@ func TestChooserTakesTheMostUrgent(t *testing.T) {
 // only the turn distinguishes them.
 func TestEquallyUrgentSlotsTakeTurns(t *testing.T) {
 	const n, some = 640, 50
-	var u Urgency
-	u.grow(n)
+	var u snapshot.Urgency
+	u.Grow(n)
 	var c chooser
 	seen := make([]int, n)
 	for range n * 2 / some {
