@@ -71,8 +71,11 @@ func (p *selector) press(c *chooser) {
 			even := w.WithUnit(gone)
 			w = &even
 		}
-		// How lively something was before it came into view must not show.
-		u.Gain(b, p.acked.Dirty[b], w, live&^(none|returned)&^s.Lively(b, live))
+		double := live &^ s.Lively(b, live)
+		if p.sight.View.InView != nil { // how lively something was before it came into view must not show
+			double &^= none | returned
+		}
+		u.Gain(b, p.acked.Dirty[b], w, double)
 	}
 }
 
