@@ -51,8 +51,12 @@ func TestGridAgainstBruteForce(t *testing.T) {
 				for tick := range 40 {
 					if tick == 3 { // there are entities already
 						grid = s.NewGrid(cell, fields[:axes]...)
-						for _, p := range peers {
-							p.SetInterest(Interest{Grid: grid})
+						for i, p := range peers {
+							looks[i].margin, looks[i].seen = []float64{0, 5, 60}[i%3], map[ecs.Entity]bool{}
+							for _, e := range entities {
+								looks[i].seen[e] = true
+							}
+							p.SetInterest(Interest{Grid: grid, Margin: looks[i].margin})
 						}
 					}
 					for range rng.IntN(20) {
@@ -83,7 +87,7 @@ func TestGridAgainstBruteForce(t *testing.T) {
 					}
 					for i, p := range peers {
 						if rng.IntN(4) == 0 && tick > 5 {
-							looks[i] = randomLook(rng, coordinate)
+							looks[i].turn(rng, coordinate)
 							p.LookFrom(looks[i].radius, looks[i].place[:axes]...)
 						}
 					}
@@ -95,13 +99,18 @@ func TestGridAgainstBruteForce(t *testing.T) {
 							if w.Has(e, position) {
 								at = (*tPosition)(w.Get(e, position))
 							}
-							want, rim := looks[i].sees(at, axes)
+							want, rim := looks[i].sees(e, at, axes)
 							got := tick < 3 || p.sight.View.InView.Has(int(id.Slot))
 							if tick < 3 {
 								want = true
 							}
 							if want != got && !rim {
-								require.FailNow(t, "wrong view", "tick %d, peer %d looks %+v at %+v: sees it %v", tick, i, looks[i], at, got)
+								l := looks[i]
+								require.FailNow(t, "wrong view", "tick %d, peer %d looks %v from %v at %+v, margin %v: sees it %v, before %v",
+									tick, i, l.radius, l.place, at, l.margin, got, l.seen[e])
+							}
+							if tick >= 3 {
+								looks[i].seen[e] = got
 							}
 						}
 					}
@@ -118,10 +127,12 @@ type look struct {
 	open   bool
 	radius float64
 	place  []float64
+	margin float64
+	seen   map[ecs.Entity]bool // in the tick before
 }
 
-func randomLook(rng *rand.Rand, coordinate func() float32) look {
-	l := look{open: true}
+func (l *look) turn(rng *rand.Rand, coordinate func() float32) {
+	l.open, l.place = true, nil
 	for range 3 {
 		v := float64(coordinate())
 		switch rng.IntN(20) {
@@ -135,11 +146,10 @@ func randomLook(rng *rand.Rand, coordinate func() float32) look {
 		l.place = append(l.place, v)
 	}
 	l.radius = []float64{0, 0.5, 7, 20, 60, 200, 400, 1e6, 1e31, 1e200, math.Inf(1)}[rng.IntN(11)]
-	return l
 }
 
-// sees is the plain meaning of [Peer.LookFrom]. rim reports that rounding decides.
-func (l *look) sees(at *tPosition, axes int) (sees, rim bool) {
+// sees is the plain meaning of [Peer.LookFrom] and [Interest.Margin]. rim reports that rounding decides.
+func (l *look) sees(e ecs.Entity, at *tPosition, axes int) (sees, rim bool) {
 	switch {
 	case at == nil:
 		return true, false
@@ -153,8 +163,11 @@ func (l *look) sees(at *tPosition, axes int) (sees, rim bool) {
 		v := math.Round(math.Max(-100, math.Min(100, float64(v)))*100) / 100
 		square += (v - l.place[i]) * (v - l.place[i])
 	}
-	distance := math.Sqrt(square)
-	return distance <= l.radius, math.Abs(distance-l.radius) <= 1e-5*(1+l.radius)
+	distance, reach := math.Sqrt(square), l.radius
+	if l.seen[e] {
+		reach += l.margin
+	}
+	return distance <= reach, math.Abs(distance-reach) <= 1e-5*(1+reach)
 }
 
 // tFar is far from everything.

@@ -16,6 +16,10 @@ type Interest struct {
 	// Grid shows entities near the place of [Peer.LookFrom], and those without a position in the grid.
 	Grid *Grid
 
+	// Margin keeps in view what is in view already, up to this distance beyond the radius of [Peer.LookFrom]. So an
+	// entity at the edge does not come and go all the time. It needs a grid.
+	Margin float64
+
 	// Sets show their members.
 	Sets []*EntitySet
 

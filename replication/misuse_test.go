@@ -304,6 +304,9 @@ func TestSentencesAboutNil(t *testing.T) {
 			x.peer.SetInterest(Interest{Sets: []*EntitySet{{}}})
 		}},
 		{"replication: a grid of another server: make one with this server's NewGrid", func() { x.peer.SetInterest(Interest{Grid: &Grid{}}) }},
+		{"replication: a margin of 3: use 0 or more, in the units of the fields of the Interest's grid", func() {
+			x.peer.SetInterest(Interest{Margin: 3})
+		}},
 		{"replication: the filter of the Interest is a nil *ecs.Mask: leave Filter out to show all", func() {
 			x.peer.SetInterest(Interest{Filter: (*ecs.Mask)(nil)})
 		}},

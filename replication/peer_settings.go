@@ -16,7 +16,7 @@ import (
 // SetInterest sets what the peer may see, from the next Replicate on. Any field can be changed at any tick.
 //
 // Panics if the grid or a set is of another server, if the grid's number of fields is not the number of coordinates
-// from [Peer.LookFrom], if a set is nil, or if the filter is a nil pointer.
+// from [Peer.LookFrom], if a set is nil, if the filter is a nil pointer, or if the margin is negative or has no grid.
 func (p *Peer) SetInterest(i Interest) {
 	defer p.guard().Leave(p.guard().Enter(exclusive.SetInterest))
 	if i.Grid != nil && i.Grid.server != p.server {
@@ -40,7 +40,11 @@ func (p *Peer) SetInterest(i Interest) {
 		panic(fmt.Sprintf("replication: the filter of the Interest is a nil %T: leave Filter out to show "+
 			"all", i.Filter))
 	}
-	c := interest.Criteria{Filter: i.Filter, Visible: i.Visible, Keep: i.Keep}
+	if !(i.Margin >= 0 && i.Margin <= math.MaxFloat32) || i.Margin > 0 && i.Grid == nil {
+		panic(fmt.Sprintf("replication: a margin of %v: use 0 or more, in the units of the fields of the Interest's "+
+			"grid", i.Margin))
+	}
+	c := interest.Criteria{Filter: i.Filter, Visible: i.Visible, Keep: i.Keep, Margin: float32(i.Margin)}
 	if i.Grid != nil {
 		c.Grid = &i.Grid.in
 	}

@@ -130,7 +130,8 @@ func (g *Grid) find(v *View) {
 	if e.Axes == 0 {
 		return
 	}
-	square := e.Radius * e.Radius
+	square, reach := e.Radius*e.Radius, e.Radius+float64(v.Margin)
+	limit := min(reach*reach, math.MaxFloat64)
 	if math.IsInf(square, 1) {
 		copy(to, g.Snap.Slots.Alive)
 		return
@@ -141,21 +142,23 @@ func (g *Grid) find(v *View) {
 	var first [MaxAxes]int
 	bands := v.bands
 	for i := range bands {
-		first[i], bands[i] = g.bands(bands[i][:0], i, e)
+		first[i], bands[i] = g.bands(bands[i][:0], i, e.At[i], reach)
 	}
 	for i, x := range bands[0] {
 		for j, y := range bands[1] {
 			row := ((first[0]+i)*g.Counts[1]+first[1]+j)*g.Counts[2] + first[2]
 			for k, z := range bands[2] {
-				entries := g.Cells[row+k]
+				entries, at := g.Cells[row+k], [MaxAxes]float64{x.at, y.at, z.at}
 				switch {
-				case x.near+y.near+z.near > square:
+				case x.near+y.near+z.near > limit:
 				case x.far+y.far+z.far <= square:
 					for i := range entries {
 						to.Add(int(entries[i].slot))
 					}
+				case limit > square:
+					g.findStaying(entries, at, square, limit, v)
 				default:
-					g.findAmong(entries, [MaxAxes]float64{x.at, y.at, z.at}, square, to)
+					g.findAmong(entries, at, square, to)
 				}
 			}
 		}
@@ -176,24 +179,36 @@ func (g *Grid) findAmong(entries []GridEntry, at [MaxAxes]float64, square float6
 	}
 }
 
+// findStaying is findAmong for a view with a margin: what was in view stays up to the limit.
+func (g *Grid) findStaying(entries []GridEntry, at [MaxAxes]float64, square, limit float64, v *View) {
+	for i := range entries {
+		entry := &entries[i]
+		dx, dy, dz := float64(entry.at[0])-at[0], float64(entry.at[1])-at[1], float64(entry.at[2])-at[2]
+		b, bit, distance := entry.slot>>6, uint64(1)<<(entry.slot&63), dx*dx+dy*dy+dz*dz
+		if distance <= square || distance <= limit && v.InView[b]&^g.Snap.Slots.Churned[b]&bit != 0 {
+			v.Next[b] |= bit
+		}
+	}
+}
+
 // A band is where a viewpoint is along an axis, relative to the cells at one place of that axis, and bounds the squared
 // distance between the viewpoint and what is in them.
 type band struct{ at, near, far float64 }
 
-// bands appends the bands that the viewpoint may see along an axis, and returns the place of the first one. An axis
-// that the grid lacks has one layer of cells, at no distance.
-func (g *Grid) bands(to []band, axis int, e *Viewpoint) (first int, _ []band) {
+// bands appends the bands within reach of a place on an axis, and returns the place of the first one. An axis that the
+// grid lacks has one layer of cells, at no distance.
+func (g *Grid) bands(to []band, axis int, at, reach float64) (first int, _ []band) {
 	if axis >= len(g.Columns) {
 		return 0, append(to, band{})
 	}
-	first, last := g.along(axis, e.At[axis]-e.Radius), g.along(axis, e.At[axis]+e.Radius)
+	first, last := g.along(axis, at-reach), g.along(axis, at+reach)
 	for cell := first; cell <= last; cell++ {
 		corner := g.corner(axis, cell)
 		low := corner - g.Cell*gridSlack
 		high := low + g.Cell*(1+2*gridSlack)
-		below, above := e.At[axis]-low, high-e.At[axis]
+		below, above := at-low, high-at
 		outside, far := max(-below, -above, 0), max(below, above)
-		to = append(to, band{e.At[axis] - corner, outside * outside, far * far})
+		to = append(to, band{at - corner, outside * outside, far * far})
 	}
 	return first, to
 }

@@ -17,6 +17,7 @@ type Criteria struct {
 	Sets    []*EntitySet
 	Visible func(e ecs.Entity) bool
 	Keep    bool
+	Margin  float32 // of the grid, beyond the radius
 }
 
 // A View is the set of slots that a peer may see.

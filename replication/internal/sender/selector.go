@@ -15,8 +15,8 @@ type selector struct {
 	Weigh   func([]ecs.Entity, []float32) // the peer's own weights; nil: those of the components
 	Urgency snapshot.Urgency              // of dirty slots
 
-	// press finds them for choose: whether there may be dirty slots to be despawned, or that came back into view, and how
-	// many dirty ones are of new entities, have lapsed, and have a baseline.
+	// press finds them for choose: whether there may be dirty slots to be despawned, or that came back into view, and
+	// how many dirty ones are of new entities, have lapsed, and have a baseline.
 	anyGone, anyReturned bool
 	fresh, lapsed, based int32
 
@@ -25,7 +25,7 @@ type selector struct {
 
 // Shares of the room, inverted.
 const (
-	structureShare = 8  // for despawns, for spawns and returns, and for others beside a mass of spawns, more than take a second
+	structureShare = 8  // for despawns, for spawns and returns, and for others beside spawns of more than a second
 	updateShare    = 2  // for updates, at most, while everything that has lapsed takes more than the rest
 	smallShare     = 2  // for states that fit into a packet, while there are larger ones
 	margin         = 32 // is left free for entries longer than estimated
