@@ -34,7 +34,6 @@ var safeHandles = map[string]string{
 	"applier.forgetremoved":    "applyReplica checked",
 	"worldView.place":          "present checks",
 	"applier.setTarget":        "checks the holder; the target is from worldView.entity, which checks",
-	"worldView.verifyEntity":   "Verify checked",
 	"worldView.differs":        "its callers have the component's address",
 	"worldView.valuesOf":       "its callers have the component's address",
 	"relations.of":             "its callers checked",
