@@ -53,9 +53,6 @@ func TestGridAgainstBruteForce(t *testing.T) {
 						grid = s.NewGrid(cell, fields[:axes]...)
 						for i, p := range peers {
 							looks[i].margin, looks[i].seen = []float64{0, 5, 60}[i%3], map[ecs.Entity]bool{}
-							for _, e := range entities {
-								looks[i].seen[e] = true
-							}
 							p.SetInterest(Interest{Grid: grid, Margin: looks[i].margin})
 						}
 					}

@@ -247,15 +247,15 @@ func (p *Tracker) Look() {
 	if !v.Limited && v.InView == nil {
 		return
 	}
-	before := uint64(0) // what is in new slots comes into view
-	if v.InView == nil {
-		before = ^before // until now the peer has seen everything
+	before, limited := uint64(0), v.InView != nil // what is in new slots comes into view
+	if !limited {
+		before = ^before // until now the peer has seen everything, or nothing yet
 	}
 	for len(v.InView) < len(s.Alive) {
 		v.InView = append(v.InView, before)
 	}
 	v.Next = v.Next.Grown(s.Len())
-	v.Find(s, p.Snap.Resources.Any)
+	v.Find(s, p.Snap.Resources.Any, limited)
 	p.interest.Groups.Show(v.Next)
 	p.sight.Withhold()
 	p.sight.FindSubEntities()

@@ -121,8 +121,8 @@ type Viewpoint struct {
 	Radius float64
 }
 
-// find adds to Next of a view the slots that its viewpoint sees, and those without a position.
-func (g *Grid) find(v *View) {
+// find adds to Next of a view the slots that its viewpoint sees, and those without a position. stays is that of Find.
+func (g *Grid) find(v *View, stays bool) {
 	e, to := &v.Viewpoint, v.Next
 	for b, word := range g.outside {
 		to[b] |= word
@@ -130,7 +130,10 @@ func (g *Grid) find(v *View) {
 	if e.Axes == 0 {
 		return
 	}
-	square, reach := e.Radius*e.Radius, e.Radius+float64(v.Margin)
+	square, reach := e.Radius*e.Radius, e.Radius
+	if stays {
+		reach += float64(v.Margin)
+	}
 	limit := min(reach*reach, math.MaxFloat64)
 	if math.IsInf(square, 1) {
 		copy(to, g.Snap.Slots.Alive)

@@ -65,14 +65,15 @@ func (v *View) Sees(b int, mask uint64) uint64 {
 }
 
 // Find sets Next to the slots that match the criteria. The slot of the resources is always among
-// them; the criteria don't apply to it.
-func (v *View) Find(s *snapshot.SlotTable, resources bool) {
+// them; the criteria don't apply to it. stays reports that InView has what was in view, and nothing else: it stays in
+// view within the margin.
+func (v *View) Find(s *snapshot.SlotTable, resources, stays bool) {
 	if v.Grid == nil && len(v.Sets) == 0 {
 		copy(v.Next, s.Alive)
 	} else {
 		clear(v.Next)
 		if v.Grid != nil {
-			v.Grid.find(v)
+			v.Grid.find(v, stays)
 		}
 		for _, set := range v.Sets {
 			set.find(v.Next)

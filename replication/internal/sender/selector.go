@@ -26,6 +26,7 @@ type selector struct {
 // Shares of the room, inverted.
 const (
 	structureShare = 8  // for despawns, for spawns and returns, and for others beside spawns of more than a second
+	returnShare    = 16 // for returns beside many spawns
 	updateShare    = 2  // for updates, at most, while everything that has lapsed takes more than the rest
 	smallShare     = 2  // for states that fit into a packet, while there are larger ones
 	margin         = 32 // is left free for entries longer than estimated
@@ -125,9 +126,9 @@ func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFi
 	if p.fresh > 0 && p.addCandidates(c, spawns) {
 		used += c.choose(u, least-used, cost)
 	}
-	if p.anyReturned && used < least && p.addCandidates(c, returned) {
+	if p.anyReturned && p.addCandidates(c, returned) {
 		u.First, p.turn = p.turn, u.First
-		used += c.choose(u, least-used, cost)
+		used += c.choose(u, max(least-used, room/returnShare), cost)
 		u.First, p.turn = p.turn, u.First
 	}
 	if int64(p.fresh)*int64(cost.dear) > 8*rate { // all spawns of a mass have waited for longer
