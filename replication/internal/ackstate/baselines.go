@@ -197,11 +197,11 @@ func (p *bases) Old(b int, d uint64) (old uint64) {
 }
 
 // FindLapsed finds slots of which the peer holds only states that are too old for baselines, or will be within a
-// sixteenth of the window. Over as many ticks it looks at every block, or takes for granted that there are none.
+// sixteenth of the window. It looks at every block in an eighth, or takes for granted that there are none.
 func (p *bases) FindLapsed(look bool) {
 	t, now := &p.Acks, p.Snap.Tick
 	window := delta.Tick(p.Snap.Opts.Window)
-	turns := max(window/16, 1)
+	turns, margin := max(window/8, 1), max(window/16, 1)
 	if now-p.looked > turns {
 		p.looked = now - turns
 	}
@@ -209,7 +209,7 @@ func (p *bases) FindLapsed(look bool) {
 		for b := int(p.looked % turns); b < len(t.lapsed); b += int(turns) {
 			if t.lapsed[b] = 0; look {
 				mask := p.Snap.Slots.Alive[b] & t.Lacks(t.Through, b) &^ t.None[b]
-				t.lapsed[b] = t.heldBefore(b, mask, now-window+turns)
+				t.lapsed[b] = t.heldBefore(b, mask, now-window+margin)
 			}
 		}
 	}

@@ -42,6 +42,9 @@ func (p *selector) drop() {
 // wait ends a tick: what is clean no longer waits.
 func (p *selector) wait() {
 	p.Urgency.Wait(p.acked.Dirty)
+	if p.sight.View.InView == nil {
+		return
+	}
 	for b, returned := range p.acked.Acks.Returned {
 		p.acked.Acks.Returned[b] = returned & p.acked.Dirty[b]
 	}
@@ -59,13 +62,12 @@ func (p *selector) press(c *chooser) {
 	for b := range u.Waiting {
 		live, gone := p.acked.Split(b, p.acked.Dirty[b])
 		p.anyGone = p.anyGone || gone != 0
-		bare, none, returned := live&acks.Bare(b), acks.None[b], live&acks.Returned[b]
+		bare, none := live&acks.Bare(b), acks.None[b]
 		p.based += int32(bits.OnesCount64(live &^ bare))
 		if bare != 0 {
 			p.fresh += int32(bits.OnesCount64(bare & none))
 			p.lapsed += int32(bits.OnesCount64(bare &^ none))
 		}
-		p.anyReturned = p.anyReturned || returned != 0
 		p.acked.Dirty[b] = live | gone
 		w := &weights[b]
 		if gone != 0 { // what has these slots now may be hidden
@@ -73,8 +75,10 @@ func (p *selector) press(c *chooser) {
 			w = &even
 		}
 		double := live &^ s.Lively(b, live)
-		if p.sight.View.InView != nil { // how lively something was before it came into view must not show
-			double &^= none | returned
+		if p.sight.View.InView != nil {
+			returned := live & acks.Returned[b]
+			p.anyReturned = p.anyReturned || returned != 0
+			double &^= none | returned // how lively something was before it came into view must not show
 		}
 		u.Gain(b, p.acked.Dirty[b], w, double)
 	}
