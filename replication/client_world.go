@@ -104,9 +104,10 @@ func (c *Client) Expects(e ecs.Entity) bool {
 // then. Of two clients in one world whose schemas have the same resource, each finds what the other one wrote last.
 //
 // Fields are compared as codes, so differences below their precision don't count. Verify skips entities, components
-// and resources that the user removed, and leftovers of an earlier session that the new one does not show yet. It is
-// meant for tests and for finding faults: it takes about as long as writing all these components. It does not change
-// the world; call it between Apply and the systems that may write, or after them.
+// and resources that the user removed, and leftovers of an earlier session that the new one does not show yet. A
+// resource that the user put in place of the server's counts as written to. It is meant for tests and for finding
+// faults: it takes about as long as writing all these components. It does not change the world; call it between Apply
+// and the systems that may write, or after them.
 func (c *Client) Verify() *Divergence {
 	defer c.guard().Leave(c.guard().Enter(exclusive.ClientVerify))
 	return publicDivergence(c.apply.Verify())

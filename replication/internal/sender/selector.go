@@ -53,6 +53,9 @@ func (p *selector) wait() {
 // press adds the weights of dirty slots to their urgency.
 func (p *selector) press(c *chooser) {
 	s, u, acks := &p.snap.Slots, &p.Urgency, &p.acked.Acks
+	if u.Blocks == nil {
+		clear(acks.Returned) // nobody has noted what was sent since
+	}
 	u.Grow(s.Len())
 	weights := s.Weights.Blocks
 	if p.Weigh != nil {
@@ -201,7 +204,7 @@ func (p *selector) addCandidates(c *chooser, of share) bool {
 		case spawns:
 			c.add(b, live&acks.None[b], ^uint64(0))
 		case returned:
-			c.add(b, live&acks.Returned[b], acks.Bare(b))
+			c.add(b, live&acks.Returned[b]&^acks.None[b], acks.Bare(b))
 		case shown:
 			c.add(b, live&^acks.None[b], p.acked.Costly(b, live))
 		case updates:
