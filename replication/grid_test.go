@@ -167,6 +167,17 @@ func (l *look) sees(e ecs.Entity, at *tPosition, axes int) (sees, rim bool) {
 	return distance <= reach, math.Abs(distance-reach) <= 1e-5*(1+reach)
 }
 
+// TestLookFromAllocatesNothing, though it takes any number of coordinates.
+func TestLookFromAllocatesNothing(t *testing.T) {
+	w := ecs.NewWorld()
+	peer := NewServer(&w, testSchema()).Connect(func([]byte) error { return nil })
+	x := 0.0
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		x++
+		peer.LookFrom(5, x, -x)
+	}))
+}
+
 // tFar is far from everything.
 type tFar struct {
 	X, Y float64 `repl:"range=-1e9:1e9,step=0.01"`

@@ -3,6 +3,7 @@ package replication
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
@@ -65,7 +66,7 @@ func (p *Peer) LookFrom(radius float64, place ...float64) {
 	defer p.guard().Leave(p.guard().Enter(exclusive.LookFrom))
 	if !(radius >= 0) || len(place) == 0 || len(place) > interest.MaxAxes {
 		panic(fmt.Sprintf("replication: LookFrom(%v, %v): use a radius of 0 or more and one to three "+
-			"coordinates", radius, place))
+			"coordinates", radius, slices.Clone(place))) // a copy, so that calls allocate nothing
 	}
 	if g := p.sight.View.Grid; g != nil && len(place) != len(g.Columns) {
 		panic(fmt.Sprintf("replication: LookFrom a place of %s, and the grid of the peer's Interest is over "+
