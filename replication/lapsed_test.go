@@ -28,6 +28,7 @@ func newOrbitWorld(coding Coding, movers int, opts ...ServerOption) *orbitWorld 
 	s := NewSchema()
 	Register[tPosition](s)
 	Register[tExact](s)
+	Register[tWide](s)
 	x := &orbitWorld{world: ecs.NewWorld()}
 	position, exact := ecs.ComponentID[tPosition](&x.world), ecs.ComponentID[tExact](&x.world)
 	opts = append(opts, WithSeed(1), config.ServerFunc(func(o *config.ServerOptions) { o.Compact = coding == Compact }))
@@ -37,11 +38,17 @@ func newOrbitWorld(coding Coding, movers int, opts ...ServerOption) *orbitWorld 
 		(*tExact)(x.world.Get(e, exact)).A = math.Sqrt(float64(i))
 		x.of = append(x.of, e)
 	}
-	for _, e := range x.of {
-		x.movers = append(x.movers, (*tPosition)(x.world.Get(e, position)))
-	}
+	x.find()
 	x.end = connect(x.server, 1, netsim.Config{Latency: 3, Jitter: 1, Loss: 0.01}, WithSeed(2))
 	return x
+}
+
+// find finds the positions of the movers, after changes of their components.
+func (x *orbitWorld) find() {
+	x.movers = x.movers[:0]
+	for _, e := range x.of {
+		x.movers = append(x.movers, (*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](&x.world))))
+	}
 }
 
 // play plays some ticks and counts the updates and full states that were sent in them.
@@ -111,21 +118,16 @@ func TestABudgetThatSufficesForUpdatesGetsThere(t *testing.T) {
 func TestFullStatesOfAllWidthsAreCountedAsTheyAre(t *testing.T) {
 	t.Parallel()
 	oneGoroutine(t)
-	s := NewSchema()
-	Register[tPosition](s)
-	Register[tExact](s)
-	Register[tWide](s)
-	x := &orbitWorld{world: ecs.NewWorld()}
-	position := ecs.ComponentID[tPosition](&x.world)
-	others := []ecs.ID{ecs.ComponentID[tExact](&x.world), ecs.ComponentID[tWide](&x.world)}
-	x.server = NewServer(&x.world, s, WithSeed(1))
-	for i := range 249 {
-		x.of = append(x.of, x.world.NewEntity(append(others[:i%3:i%3], position, ReplicatedID(&x.world))...))
+	x := newOrbitWorld(Packed, 249)
+	for i, e := range x.of {
+		switch i % 3 {
+		case 0:
+			x.world.Remove(e, ecs.ComponentID[tExact](&x.world))
+		case 2:
+			x.world.Add(e, ecs.ComponentID[tWide](&x.world))
+		}
 	}
-	for _, e := range x.of {
-		x.movers = append(x.movers, (*tPosition)(x.world.Get(e, position)))
-	}
-	x.end = connect(x.server, 1, netsim.Config{Latency: 3, Jitter: 1, Loss: 0.02}, WithSeed(2))
+	x.find()
 	x.peer.SetBudget(3000)
 	x.play(t, 1800)
 	updates, full := x.play(t, 600)
@@ -172,11 +174,12 @@ func TestWhatComesBackIntoViewIsNotStarved(t *testing.T) {
 func (x *orbitWorld) playBeside(t *testing.T, ticks int, seen *EntitySet, spawns bool) {
 	for i := range ticks {
 		if spawns && i%2 == 0 {
-			if x.bullets = append(x.bullets, x.world.NewEntity(ecs.ComponentID[tExact](&x.world), ReplicatedID(&x.world))); len(x.bullets) > 30 {
+			e := x.world.NewEntity(ecs.ComponentID[tExact](&x.world), ReplicatedID(&x.world))
+			seen.Add(e)
+			if x.bullets = append(x.bullets, e); len(x.bullets) > 30 {
 				x.world.RemoveEntity(x.bullets[0])
 				x.bullets = x.bullets[1:]
 			}
-			seen.Add(x.bullets[len(x.bullets)-1])
 		}
 		x.play(t, 1)
 	}
