@@ -35,6 +35,8 @@ const (
 // happened. If not, because the server was restarted or has dropped the client, a new session begins: see
 // [Client.Reconnect]. The default is 10 seconds by the server's [WithTickRate]. At most a second of a pause of the
 // client itself counts. A server sends something every second (see [WithTickRate]), also when its world is idle.
+// Long before its timeout, after 1.5 seconds plus twice the longest recent silence, the client asks as well, at longer
+// intervals and without a change of its [Status].
 //
 // Whatever its timeout is, a server sends less and less to a peer that acknowledges nothing. Its patience is 1.5 times
 // the time that an acknowledgement may take, which is the round trip plus four times its deviation; it is 32 to 192

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -18,7 +19,7 @@ import (
 func (x *fixture) untilConnected(before uint64) {
 	x.t.Helper()
 	for n := 0; x.client.session.ID == before || !x.client.Complete(); n++ {
-		require.Less(x.t, n, 2*defaultClientTimeout, "%v", x.client.Status())
+		require.Less(x.t, n, 2*config.DefaultTickRate, "%v", x.client.Status())
 		x.round()
 	}
 	x.round()
@@ -43,7 +44,7 @@ func TestServerRestart(t *testing.T) {
 		n := x.spawn(position)
 		(*tPosition)(x.world.Get(n, position)).X = float32(-i)
 	}
-	for range defaultClientTimeout - 20 {
+	for range config.DefaultTickRate {
 		x.round()
 		require.Equal(t, StatusConnected, x.client.Status())
 		require.True(t, x.mirror.Alive(old), "what was known is still shown")

@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/stretchr/testify/require"
 
@@ -202,6 +204,77 @@ func TestSearchingForTheServerIsCheap(t *testing.T) {
 	}
 	require.Less(t, packets, 60*60/session.IntroduceRarer+session.Patience/session.IntroduceEvery+5)
 	require.Greater(t, packets, 60)
+}
+
+// TestOnlyUnusualSilenceIsProbed: a client knows after some packets of its server how long that is silent.
+func TestOnlyUnusualSilenceIsProbed(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		rate, interval, calls int // of Apply per tick of the server, without Advance
+		move                  bool
+	}{
+		{"idle", 60, 1, 1, false},
+		{"idle, slow server", 20, 1, 1, false},
+		{"idle, many frames", 20, 1, 7, false},
+		{"busy", 60, 1, 1, true},
+		{"busy, long interval", 60, 60, 1, true},
+		{"busy, long interval, slow server", 20, 60, 3, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x, e, move := crowd(t, 3, WithTickRate(c.rate))
+			x.peer.SetSendInterval(c.interval)
+			hellos := 0
+			tick := func() {
+				if c.move {
+					move(e[0], 1)
+				}
+				x.deliver(x.replicate()...)
+				for range c.calls {
+					for _, p := range x.apply() {
+						if wire.OpenHandshake(p) != nil {
+							hellos++
+						}
+						_ = x.peer.Receive(p)
+					}
+				}
+			}
+			for range 4*c.rate + 4*c.interval {
+				tick()
+			}
+			hellos = 0
+			for range 10_000 {
+				tick()
+				require.Equal(t, StatusConnected, x.client.Status())
+			}
+			require.Zero(t, hellos)
+			for range 4 * max(c.rate, c.interval) * c.calls {
+				x.apply()
+			}
+			require.True(t, x.client.session.State.Seeks(), "%+v", x.client.session)
+		})
+	}
+}
+
+// TestANewAddress: the packets of a client reach the server from another address, as when its network changes, and
+// nothing reaches the client at the old one. It is connected again after a second or two, not after its timeout.
+func TestANewAddress(t *testing.T) {
+	x, e, move := crowd(t, 10)
+	for range 60 {
+		move(e[0], 1)
+		x.round()
+	}
+	id, old := x.client.session.ID, x.peer
+	old.out.Send = func([]byte) error { return nil }
+	x.connect()
+	for n := 0; x.client.session.ID == id || !x.client.Complete(); n++ {
+		require.Less(t, n, 2*config.DefaultTickRate)
+		move(e[0], 1)
+		x.round()
+		require.Equal(t, StatusConnected, x.client.Status())
+	}
+	require.NoError(t, old.Err(), "nobody knows that both are the same client")
+	x.rounds(3)
+	x.requireEqual()
 }
 
 // TestTimeoutsUnderLoss: a bad network is not taken for a dead one.

@@ -22,7 +22,8 @@ type ClientState uint8
 const (
 	clientIntroducing ClientState = iota // the client has no session and asks for one
 	clientConnected                      // the client has a session
-	ClientSeeking                        // the client has a session, but the server is silent
+	clientProbing                        // the same, but the server is silent for longer than usual
+	ClientSeeking                        // the same, for so long that the user should know
 	clientEnded                          // the connection has ended or was refused
 	clientClosed                         // the client is closed
 )
@@ -33,6 +34,7 @@ type event uint8
 const (
 	eventWelcomed event = iota // the server gave it a session, or confirmed the present one
 	eventReceived              // a packet of the session arrived
+	eventQuiet                 // no packet arrived for longer than usual
 	eventSilence               // no packet arrived for too long
 	eventLeft                  // the session is abandoned for another one
 	eventEnded                 // either end disconnected, or the server refuses the client
@@ -41,11 +43,12 @@ const (
 
 // after returns the state after an event. Events that are not in the table change nothing.
 //
-//	             welcomed   received   silence  left         ended  closed
-//	introducing  connected                      introducing  ended  closed
-//	connected                          seeking  introducing  ended  closed
-//	seeking      connected  connected           introducing  ended  closed
-//	ended                                       introducing         closed
+//	             welcomed   received   quiet    silence  left         ended  closed
+//	introducing  connected                               introducing  ended  closed
+//	connected                          probing  seeking  introducing  ended  closed
+//	probing      connected  connected           seeking  introducing  ended  closed
+//	seeking      connected  connected                    introducing  ended  closed
+//	ended                                                introducing         closed
 //	closed
 func (s ClientState) after(e event) ClientState {
 	switch {
@@ -57,13 +60,21 @@ func (s ClientState) after(e event) ClientState {
 		return clientEnded
 	case e == eventLeft:
 		return clientIntroducing
-	case e == eventWelcomed && s != clientEnded, e == eventReceived && s == ClientSeeking:
+	case e == eventWelcomed && s != clientEnded, e == eventReceived && s.Seeks():
 		return clientConnected
-	case e == eventSilence && s == clientConnected:
+	case e == eventQuiet && s == clientConnected:
+		return clientProbing
+	case e == eventSilence && s.inContact():
 		return ClientSeeking
 	}
 	return s
 }
+
+// inContact reports whether there is a session in which the server may still send.
+func (s ClientState) inContact() bool { return s == clientConnected || s == clientProbing }
+
+// Seeks reports whether the client asks for the session that it has.
+func (s ClientState) Seeks() bool { return s == clientProbing || s == ClientSeeking }
 
 // timeoutCode is the code of a disconnect (replication.ReasonTimeout) after which the client introduces
 // itself again.
@@ -105,9 +116,7 @@ type ClientSession struct {
 	seeded  bool   // the nonces are reproducible
 	offset  uint32 // of the part of the server's schema that is asked for
 	spacing        // of introductions, and of acks without new packets
-	silent  uint32 // ticks since the last packet of the server
-	timeout int    // largest number of such ticks: 0 for no limit, -1 for config.ClientTimeout
-	rate    uint32 // ticks in a second
+	contact        // with the server
 
 	ID         uint64
 	Down, Up   wire.Key // of packets from the server and to it
@@ -125,8 +134,8 @@ func NewClientSession(
 	s := ClientSession{
 		public: public,
 		stats:  stats, Send: send, Fingerprint: fingerprint, Slots: slots,
-		Nonce: o.Seed, seeded: o.Seeded, timeout: o.Timeout,
-		rate:     config.DefaultTickRate,
+		Nonce: o.Seed, seeded: o.Seeded,
+		contact:  contact{timeout: o.Timeout, rate: config.DefaultTickRate},
 		joinRoom: min(wire.MaxJoinData, o.MTU-wire.ChecksumSize-wire.HelloSize),
 	}
 	s.SetJoinData(o.JoinData)
@@ -153,10 +162,10 @@ func (s *ClientSession) SetJoinData(data []byte) {
 func (s *ClientSession) on(e event) { s.State = s.State.after(e) }
 
 // Open reports whether there is a session.
-func (s *ClientSession) Open() bool { return s.State == clientConnected || s.State == ClientSeeking }
+func (s *ClientSession) Open() bool { return s.State == clientConnected || s.State.Seeks() }
 
 // Asks reports whether the client introduces itself and waits for an answer.
-func (s *ClientSession) Asks() bool { return s.State == clientIntroducing || s.State == ClientSeeking }
+func (s *ClientSession) Asks() bool { return s.State == clientIntroducing || s.State.Seeks() }
 
 // Over reports whether the connection has ended.
 func (s *ClientSession) Over() bool { return s.State == clientEnded || s.State == clientClosed }
@@ -166,7 +175,7 @@ func (s *ClientSession) Status() Status {
 	switch {
 	case s.Over():
 		return statusDisconnected
-	case s.State == clientConnected:
+	case s.State.inContact():
 		return statusConnected
 	case s.Met:
 		return statusReconnecting
@@ -186,6 +195,7 @@ func (s *ClientSession) Reconnect() {
 // Leave forgets the session and starts to introduce the client again.
 func (s *ClientSession) Leave() {
 	s.on(eventLeft)
+	s.silent = 0
 	s.introduce()
 }
 
@@ -197,7 +207,7 @@ func (s *ClientSession) end(why error) {
 
 // introduce makes the client send introductions with a new nonce.
 func (s *ClientSession) introduce() {
-	s.offset, s.silent = 0, 0
+	s.offset = 0
 	s.restart()
 	if s.seeded {
 		s.Nonce = wire.Mix64(s.Nonce + wire.Golden64)
@@ -214,6 +224,9 @@ type spacing struct {
 
 // restart makes the next call of pass report that it is time.
 func (s *spacing) restart() { *s = spacing{} }
+
+// rarely spaces the packets as if they had been repeated for long.
+func (s *spacing) rarely() { s.Waited = Patience }
 
 // pass lets ticks pass, and reports whether it is time for a packet.
 func (s *spacing) pass(ticks uint32) bool {
@@ -238,25 +251,22 @@ const (
 	IntroduceRarer = 32
 )
 
-// Step lets ticks pass, and reports whether it is time to send again. After a long silence of the
-// server it starts to seek it.
+// Step lets ticks pass, and reports whether it is time to send again. A client of a silent server asks it whether it
+// still has the session; after the timeout more often.
 func (s *ClientSession) Step(ticks uint32) (send bool) {
-	if s.State == clientConnected {
-		if s.silent += ticks; s.outOfContact() {
+	if s.State.inContact() {
+		s.silent += ticks
+		switch {
+		case s.lost():
 			s.on(eventSilence)
 			s.introduce()
+		case s.State == clientConnected && s.quiet():
+			s.on(eventQuiet)
+			s.introduce()
+			s.rarely()
 		}
 	}
 	return s.pass(ticks)
-}
-
-// outOfContact reports whether the server has been silent for too long.
-func (s *ClientSession) outOfContact() bool {
-	timeout := uint32(s.timeout)
-	if s.timeout < 0 {
-		timeout = config.ClientTimeout * s.rate
-	}
-	return timeout > 0 && s.silent > timeout
 }
 
 // SendHello introduces the client to the server.
@@ -333,8 +343,9 @@ func (s *ClientSession) ReceiveAnswer(body []byte, own func() string) (*wire.Wel
 // session.
 func (s *ClientSession) receiveWelcome(m *wire.Welcome) (begins bool) {
 	begins = !s.Open() || m.Session != s.ID
+	s.made(s.State == ClientSeeking)
 	s.on(eventWelcomed)
-	s.silent, s.rate = 0, uint32(m.TickRate)
+	s.rate = uint32(m.TickRate)
 	s.restart()
 	s.InForce = false // the session may only be an offer for the server
 	return begins
@@ -406,7 +417,7 @@ func upToLine(text string, i int) string {
 
 // Received notes that a packet of the session arrived.
 func (s *ClientSession) Received() {
-	s.silent = 0
+	s.made(s.State == ClientSeeking)
 	s.on(eventReceived)
 }
 

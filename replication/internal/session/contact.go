@@ -1,0 +1,33 @@
+package session
+
+import "github.com/arche-replicate/arche-replicate/replication/internal/config"
+
+// contact measures the silence of the server. All times are in ticks of the server.
+type contact struct {
+	silent  uint32 // since its last packet
+	usual   uint32 // longest silence of late
+	timeout int    // longest silence that the user does not see: 0 for no limit, -1 for config.ClientTimeout
+	rate    uint32 // ticks in a second
+}
+
+// quiet reports whether the server is silent for longer than usual: it may have started anew, or the client may have
+// another address. A server sends at least one packet per second, or per send interval.
+func (c *contact) quiet() bool { return c.limit() > 0 && c.silent > 2*c.usual+c.rate+c.rate/2 }
+
+// lost reports whether the server is silent for so long that the user should know.
+func (c *contact) lost() bool { return c.limit() > 0 && c.silent > c.limit() }
+
+func (c *contact) limit() uint32 {
+	if c.timeout < 0 {
+		return config.ClientTimeout * c.rate
+	}
+	return uint32(c.timeout)
+}
+
+// made notes a packet of the server. outage reports whether contact was lost; how long that took is not usual.
+func (c *contact) made(outage bool) {
+	if c.silent > 0 && !outage {
+		c.usual = max(c.silent, c.usual-(c.usual+7)/8)
+	}
+	c.silent = 0
+}
