@@ -78,7 +78,7 @@ func callsOf(x *misused) map[string]func() {
 		"Peer.SetInterest":    func() { x.peer.SetInterest(Interest{}) },
 		"Peer.LookFrom":       func() { x.peer.LookFrom(1, 2) },
 		"Peer.SetBudget":      func() { x.peer.SetBudget(1) }, "Peer.SetBudgetRange": func() { x.peer.SetBudgetRange(1, 2) },
-		"Peer.SetData": func() { x.peer.SetData(nil) }, "Peer.SetPriorityFunc": func() { x.peer.SetPriorityFunc(nil) }, "Peer.SetSendInterval": func() { x.peer.SetSendInterval(2) },
+		"Peer.SetData": func() { x.peer.SetData(nil) }, "Peer.SetPriorityFunc": func() { x.peer.SetPriorityFunc(nil) }, "Peer.SetSendInterval": func() { x.peer.SetSendInterval(2) }, "Grid.SortSpawns": func() { x.grid.SortSpawns() },
 		"EntitySet.Add": func() { x.set.Add(x.entity) }, "EntitySet.Remove": func() { x.set.Remove(x.entity) },
 		"Group.Add": func() { x.group.Add(x.entity) }, "Group.Remove": func() { x.group.Remove(x.entity) },
 		"SendToClient": func() { _ = SendToClient(x.peer, mHit{}) }, "SendToAll": func() { _ = SendToAll(x.server, mHit{}) },
@@ -370,7 +370,7 @@ func ofServerOrClient(f *ast.FuncDecl) bool {
 		return false
 	}
 	of, ok := star.X.(*ast.Ident)
-	return ok && slices.Contains([]string{"Server", "Client", "Peer", "EntitySet", "Group"}, of.Name)
+	return ok && slices.Contains([]string{"Server", "Client", "Peer", "EntitySet", "Grid", "Group"}, of.Name)
 }
 
 // BenchmarkCall measures the cost of a call that does almost nothing, and of a getter.

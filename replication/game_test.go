@@ -70,6 +70,7 @@ func newGameRigs(tb testing.TB, g *gameRow, seed uint64) (*sharedRig, *ackedRig)
 	var grid *Grid
 	if g.view {
 		grid = ours.server.NewGrid(gameCell, "Position.X", "Position.Y")
+		grid.SortSpawns()
 	}
 	rng := rand.New(rand.NewPCG(seed, 4))
 	for i := range gameClients {

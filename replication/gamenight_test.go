@@ -34,10 +34,13 @@ type night struct {
 	radius float64
 }
 
-func newNight(tb testing.TB, seed uint64) *night {
+func newNight(tb testing.TB, sorted bool, seed uint64) *night {
 	n := &night{sharedRig: newSharedRig(tb, scaleGame(nightEntities), 0, 0, seed)}
 	n.radius = math.Sqrt(nightShare * nightSide * nightSide / math.Pi)
 	grid := n.server.NewGrid(gameCell, "Position.X", "Position.Y")
+	if sorted {
+		grid.SortSpawns()
+	}
 	for i := 0; len(n.follow) < nightClients; i++ {
 		// The client plays an entity that is far enough from the edge to see all around at the
 		// start.
@@ -73,8 +76,14 @@ func (n *night) tick() time.Duration {
 //   - us/tick, us/peer-tick: the same per tick, and per client and tick
 //   - B/peer-s, entries/peer-s: sent to a client per second
 //   - visible: entities that a client sees, on average
+//
+// The entities spawn in random order, with [Grid.SortSpawns] or without.
 func BenchmarkGameNight(b *testing.B) {
-	n := newNight(b, scaleSeed(b))
+	b.Run("SortSpawns", func(b *testing.B) { benchmarkNight(b, newNight(b, true, scaleSeed(b))) })
+	b.Run("unsorted", func(b *testing.B) { benchmarkNight(b, newNight(b, false, scaleSeed(b))) })
+}
+
+func benchmarkNight(b *testing.B, n *night) {
 	for range nightWarmUp {
 		n.tick()
 	}
@@ -115,7 +124,7 @@ func (n *night) notVisible() (hidden uint64) {
 func TestGameNightMatchesItsDescription(t *testing.T) {
 	t.Parallel()
 	oneGoroutine(t)
-	n := newNight(t, seedOf(t))
+	n := newNight(t, true, seedOf(t))
 	for range 120 {
 		n.tick()
 	}

@@ -267,13 +267,16 @@ func TestMisuseOfInterestPanics(t *testing.T) {
 }
 
 // BenchmarkGrid has a world of 100,000 entities, 30 % of which move, and 256 clients that walk
-// through it and see about 1 % of it each. The entities were spawned in random order, or in the
-// order of their positions, as when a level is loaded.
+// through it and see about 1 % of it each. The entities were spawned in random order, the same with
+// [Grid.SortSpawns], or in the order of their positions.
 func BenchmarkGrid(b *testing.B) {
-	for _, ordered := range []bool{false, true} {
-		b.Run(fmt.Sprintf("ordered=%v", ordered), func(b *testing.B) {
+	for _, order := range []string{"ordered=false", "SortSpawns", "ordered=true"} {
+		b.Run(order, func(b *testing.B) {
 			r := newGridRig(b, scaleGame(100_000), 256, 0)
-			if ordered {
+			switch order {
+			case "SortSpawns":
+				r.grid.SortSpawns()
+			case "ordered=true":
 				r.world.sortByCell(float32(gridRadius) / 2)
 			}
 			r.warm()
@@ -304,6 +307,7 @@ func benchmarkGrid(b *testing.B, r *gridRig) {
 // gridRig is a sharedRig whose clients have moving viewpoints.
 type gridRig struct {
 	*sharedRig
+	grid       *Grid
 	rng        *rand.Rand
 	viewpoints [][2]float64
 	ways       [][2]float64
@@ -316,9 +320,9 @@ var gridRadius = math.Sqrt(0.01 * 2000 * 2000 / math.Pi)
 func newGridRig(tb testing.TB, load scaleLoad, clients int, loss float64) *gridRig {
 	seed := scaleSeed(tb)
 	r := &gridRig{sharedRig: newSharedRig(tb, load, clients, loss, seed), rng: rand.New(rand.NewPCG(seed, 9))}
-	grid := r.server.NewGrid(gridRadius/2, "Position.X", "Position.Y")
+	r.grid = r.server.NewGrid(gridRadius/2, "Position.X", "Position.Y")
 	for _, f := range r.fakes {
-		f.peer.SetInterest(Interest{Grid: grid})
+		f.peer.SetInterest(Interest{Grid: r.grid})
 		r.viewpoints = append(r.viewpoints, [2]float64{1600*r.rng.Float64() - 800, 1600*r.rng.Float64() - 800})
 		angle := 2 * math.Pi * r.rng.Float64()
 		r.ways = append(r.ways, [2]float64{math.Cos(angle) * 10 / scaleRate, math.Sin(angle) * 10 / scaleRate})

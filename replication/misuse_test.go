@@ -37,12 +37,14 @@ type misused struct {
 	entity ecs.Entity
 	set    *EntitySet
 	group  *Group
+	grid   *Grid
 }
 
 func newMisused(t testing.TB) *misused {
 	x := &misused{fixture: connectedWire(t, messageSchema())}
 	x.entity = x.spawn(ecs.ComponentID[tHealth](x.world))
 	x.set, x.group = x.server.NewEntitySet(), x.server.NewGroup()
+	x.grid = x.server.NewGrid(1, "tPosition.X")
 	x.set.Add(x.entity)
 	x.rounds(3)
 	return x

@@ -36,6 +36,7 @@ const (
 	SetPriority
 	SetRemove
 	SetSendInterval
+	SortSpawns
 
 	ClientAdvance
 	ClientApply
@@ -72,7 +73,7 @@ var names = [calls]string{
 	SendToViewers: "SendToViewers", SetAdd: "EntitySet.Add",
 	SetBudget: "Peer.SetBudget", SetBudgetRange: "Peer.SetBudgetRange",
 	SetInterest: "Peer.SetInterest", SetOwner: "Server.SetOwner",
-	SetPriority: "Server.SetPriority", SetRemove: "EntitySet.Remove",
+	SetPriority: "Server.SetPriority", SetRemove: "EntitySet.Remove", SortSpawns: "Grid.SortSpawns",
 	SetSendInterval: "Peer.SetSendInterval",
 
 	ClientAdvance: "Client.Advance",

@@ -92,6 +92,15 @@ func (g *Grid) put(slot int, row []uint32) {
 	g.Cells[cell] = append(g.Cells[cell], e)
 }
 
+// Place returns the cell of the position in a row.
+func (g *Grid) Place(row []uint32) (cell int) {
+	for i, col := range g.Columns {
+		v, _ := col.Codec.Fixed.Decode(col.Code(row))
+		cell = cell*g.Counts[i] + g.along(i, v)
+	}
+	return cell
+}
+
 // along returns the cell of a coordinate along an axis.
 func (g *Grid) along(axis int, v float64) int {
 	return int(min(max((v-g.Low[axis])/g.Cell, 0), float64(g.Counts[axis]-1)))

@@ -19,19 +19,20 @@ import (
 // identification, and blocks of values with the same bytes need no quantisation. For that it keeps
 // 12 bytes per replicated entity and a copy of its components.
 type capture struct {
-	Marker     ecs.ID
-	Owner      uint32   // which the server's markers carry
-	Components []ecs.ID // by component
-	probe      archeutil.MaskProbe
-	Tables     map[ecs.Mask]*Table
-	Order      []*Table   // the tables, oldest first
-	present    []*Table   // those that the world has entities of in this tick
-	codes      []uint32   // of one component in a block of rows
-	left       []uint32   // slots whose entities are not in their row of the last capture
-	contested  bool       // another server wrote to the markers; see markers.go
-	contests   int        // consecutive ticks in which one did
-	ended      delta.Tick // the last tick whose capture ended
-	resumes    bool       // a function of the user's panicked in the capture before: no row is known to be as it was
+	Marker      ecs.ID
+	Owner       uint32   // which the server's markers carry
+	Components  []ecs.ID // by component
+	probe       archeutil.MaskProbe
+	Tables      map[ecs.Mask]*Table
+	Order       []*Table     // the tables, oldest first
+	present     []*Table     // those that the world has entities of in this tick
+	Arrangement *Arrangement // of new entities, or nil
+	codes       []uint32     // of one component in a block of rows
+	left        []uint32     // slots whose entities are not in their row of the last capture
+	contested   bool         // another server wrote to the markers; see markers.go
+	contests    int          // consecutive ticks in which one did
+	ended       delta.Tick   // the last tick whose capture ended
+	resumes     bool         // a function of the user's panicked in the capture before: no row is known to be as it was
 
 	// Scratch memory for the link of a new sub-entity.
 	linkSlot    [1]uint32
@@ -141,6 +142,9 @@ func (s *Snapshot) captureTable(t *Table) {
 		}
 	}()
 	s.Capture.resize(t, n)
+	if a := s.Capture.Arrangement; a != nil {
+		a.next = 0
+	}
 	for ; first < n; first += CaptureRows {
 		s.captureBlock(t, first, min(CaptureRows, n-first), &q)
 	}

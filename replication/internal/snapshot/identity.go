@@ -32,6 +32,7 @@ func (s *Snapshot) identifyRows(t *Table, first, n int, q *ecs.Query) (moved boo
 			q.Next()
 		}
 		if e := q.Entity(); all || entities[i] != e || markers[i].slot != slots[i]+1 {
+			s.arrange(t, first+i, q)
 			s.seat(t, first+i, e, &markers[i])
 			moved = true
 		}
@@ -51,6 +52,7 @@ func (s *Snapshot) gather(t *Table, first, n int, q *ecs.Query) (moved bool) {
 			s.Capture.contest(mark, t.slots[row])
 		}
 		if s.Capture.resumes || t.entities[row] != e || mark.slot != t.slots[row]+1 {
+			s.arrange(t, row, q)
 			s.seat(t, row, e, mark)
 			moved = true
 		}
@@ -67,23 +69,33 @@ func (s *Snapshot) gather(t *Table, first, n int, q *ecs.Query) (moved bool) {
 	return moved
 }
 
+// arrange gives slots to new entities from a row on, where the query is, if there are many: see Arrangement.
+func (s *Snapshot) arrange(t *Table, row int, q *ecs.Query) {
+	a := s.Capture.Arrangement
+	if a == nil || row < a.next {
+		return
+	}
+	list := a.newcomers(&s.Capture, t, row, *q, &s.Slots)
+	for i := range list {
+		s.identify(t, list[i].row, list[i].entity, list[i].marker)
+	}
+}
+
 // seat records that an entity is in a row now.
 func (s *Snapshot) seat(t *Table, row int, e ecs.Entity, m *marker) {
 	c := &s.Capture
 	if !t.entities[row].IsZero() {
 		c.left = append(c.left, t.slots[row])
 	}
-	slot := s.identify(e, m, t)
-	if len(s.Schema.Conditions) > 0 {
-		s.seatSubEntities(t, row, slot)
-	}
-	t.entities[row], t.slots[row] = e, uint32(slot)
+	t.entities[row], t.slots[row] = e, uint32(s.identify(t, row, e, m))
 }
 
-// identify returns the slot of an entity with the given marker. An entity without a slot gets one.
-func (s *Snapshot) identify(e ecs.Entity, m *marker, t *Table) int {
+// identify returns the slot of the entity in a row, which has the given marker. An entity without a slot gets one.
+func (s *Snapshot) identify(t *Table, row int, e ecs.Entity, m *marker) int {
 	slot := int(m.slot) - 1
-	if !s.Slots.holds(slot, e) {
+	if s.Slots.holds(slot, e) {
+		s.changeComponents(slot, t)
+	} else {
 		if m.owner == s.Capture.Owner {
 			s.CopiedMarkers++
 		}
@@ -99,9 +111,10 @@ func (s *Snapshot) identify(e ecs.Entity, m *marker, t *Table) int {
 		info.Set, info.Table = t.Set, t
 		s.setWidth(slot, t.own)
 		s.Spawns++
-		return slot
 	}
-	s.changeComponents(slot, t)
+	if len(s.Schema.Conditions) > 0 {
+		s.seatSubEntities(t, row, slot)
+	}
 	return slot
 }
 
