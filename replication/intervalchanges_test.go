@@ -8,7 +8,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/arrival"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
@@ -85,7 +85,7 @@ func TestServersKnowWhatClientsKnowToHaveRested(t *testing.T) {
 						if from == nil || to == nil || e.peer.acked.Recent.Before(to.Tick) {
 							continue
 						}
-						var known ackstate.Around
+						var known arrival.Around
 						e.peer.acked.Around(&known, slot, s.snap.Slots.Info[slot].Born, from.Tick)
 						if !known.Before || !known.After || known.From != from.Tick || known.To != to.Tick {
 							continue

@@ -20,24 +20,107 @@ func TestViewsOfKeptEntities(t *testing.T) {
 	}
 }
 
-func testKept(t *testing.T, window int) {
-	g := newGame(t, replicationtest.Seed(t), 30, 0, replication.WithWindow(window))
+// keptGame is a game whose client keeps what goes out of view.
+type keptGame struct {
+	*game
+	set      *replication.EntitySet // that the client sees
+	e, other ecs.Entity             // in the set, moving
+	friend   ecs.Entity             // of e, hidden
+	screens  map[uint32]float32     // where the client showed e at the input for a tick
+}
+
+func newKeptGame(t *testing.T, window int) *keptGame {
+	g := &keptGame{game: newGame(t, replicationtest.Seed(t), 30, 0, replication.WithWindow(window)), screens: map[uint32]float32{}}
 	g.playing, g.exact = false, false
 	Keep[Position](g.history)
-	e, other := g.spawn(3), g.spawn(4)
-	set := g.server.NewEntitySet()
-	set.Add(e)
-	set.Add(other)
-	g.peer.SetInterest(replication.Interest{Sets: []*replication.EntitySet{set}, Keep: true})
+	g.set, g.e, g.other = g.server.NewEntitySet(), g.spawn(3), g.spawn(4)
+	g.set.Add(g.e)
+	g.set.Add(g.other)
+	g.peer.SetInterest(replication.Interest{Sets: []*replication.EntitySet{g.set}, Keep: true})
 	play := g.playOut()
 	playout.Interpolate[Position](play)
 	at := ecs.ComponentID[Position](g.mirror)
-	screens := map[uint32]float32{}
 	g.input = func(tick uint32) {
-		if m, ok := g.mirrored(e); ok && g.now > 5 && replication.SetInput(g.client, tick, Shot{}) == nil {
-			screens[tick] = (*Position)(g.mirror.Get(m, at)).X
+		if m, ok := g.mirrored(g.e); ok && g.now > 5 && replication.SetInput(g.client, tick, Shot{}) == nil {
+			g.screens[tick] = (*Position)(g.mirror.Get(m, at)).X
 		}
 	}
+	return g
+}
+
+// TestViewsOfKeptEntitiesInACorner: however an entity that moves out of view ends, is in view for a moment or is sent in
+// part, views never have it where it was hidden.
+func TestViewsOfKeptEntitiesInACorner(t *testing.T) {
+	const never = 1 << 30
+	comesBack := func(g *keptGame) { g.set.Add(g.e) }
+	for _, c := range []struct {
+		name   string
+		window int
+		before func(g *keptGame) // at the beginning
+		out    func(g *keptGame) // out of view
+		away   uint32            // ticks after which it leaves until that
+		again  uint32            // until it leaves again
+		rests  uint32            // until it rests
+	}{
+		{"in view for a tick", 64, nil, comesBack, 180, 181, never},
+		{"in view for some ticks", 64, nil, comesBack, 180, 187, 182},
+		{"keep ends", 64, nil, func(g *keptGame) {
+			g.peer.SetInterest(replication.Interest{Sets: []*replication.EntitySet{g.set}})
+		}, 180, never, never},
+		{"a member of its group ends", 64, func(g *keptGame) {
+			g.friend = g.spawn(5)
+			group := g.server.NewGroup()
+			group.Add(g.e)
+			group.Add(g.friend)
+		}, func(g *keptGame) { g.world.RemoveEntity(g.friend) }, 180, never, never},
+		{"send interval", 64, func(g *keptGame) { g.peer.SetSendInterval(8) }, nil, 0, never, never},
+		{"window of 48", 48, nil, comesBack, 52, never, 60},
+		{"window of 100", 100, nil, comesBack, 104, never, never},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newKeptGame(t, c.window)
+			if c.before != nil {
+				c.before(g)
+			}
+			left, found := uint32(0), 0
+			g.tick = func() {
+				tick := g.server.Tick() + 1
+				if left == 0 && g.now > 8 {
+					left = tick
+				}
+				switch since := tick - left; {
+				case left == 0:
+				case since == 0, since == c.again:
+					g.set.Remove(g.e)
+				case since == c.away && c.out != nil:
+					c.out(g)
+				}
+				if left == 0 || tick-left < c.rests {
+					g.at(g.e).X += 0.1
+				}
+				g.at(g.other).X += 0.1
+				shown, given := g.screens[tick]
+				v, err := g.history.View(g.peer, tick)
+				var p Position
+				if !given || err != nil || left == 0 {
+					return
+				}
+				if Get(v, g.e, &p) {
+					require.InDelta(t, shown, p.X, 0.11, "%d ticks after it left", tick-left)
+					found++
+				} else if c.again == never {
+					require.Less(t, tick-left, c.rests+30, "at rest and in view")
+				}
+			}
+			g.run(25)
+			require.Positive(t, found)
+		})
+	}
+}
+
+func testKept(t *testing.T, window int) {
+	g := newKeptGame(t, window)
+	e, other, set, screens := g.e, g.other, g.set, g.screens
 	found, gone, again := 0, 0, 0
 	g.tick = func() {
 		switch {

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/arrival"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -90,7 +90,7 @@ func (h *History) Near(v View, low, high [3]float64, fn func(e ecs.Entity)) {
 		panic("rewind: Near needs a function")
 	}
 	k, slots := &h.kept[p.kept], &h.in.Snap.Slots
-	var r ackstate.Around
+	var r arrival.Around
 	var versions delta.Versions
 	for b, alive := range slots.Alive {
 		if slots.Class(b) != k.comp.Class {
@@ -111,7 +111,7 @@ func (h *History) Near(v View, low, high [3]float64, fn func(e ecs.Entity)) {
 }
 
 // touches reports whether the way of a slot between two states touches a box.
-func (p *placement) touches(v *View, k *kept, slot int, r *ackstate.Around, low, high *[3]float64) bool {
+func (p *placement) touches(v *View, k *kept, slot int, r *arrival.Around, low, high *[3]float64) bool {
 	first, second := v.rows(k, slot, r)
 	if first == nil {
 		return false

@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/arrival"
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 )
 
@@ -71,7 +71,7 @@ func Cut[T any](h *History, fields ...string) {
 }
 
 // cutsBetween reports whether there is a discontinuity between two states of a slot.
-func cutsBetween(cuts []cut, slot int, r *ackstate.Around) bool {
+func cutsBetween(cuts []cut, slot int, r *arrival.Around) bool {
 	for i := range cuts {
 		c := &cuts[i]
 		a, before := c.past.At(slot, r.From)

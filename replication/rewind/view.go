@@ -10,6 +10,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/arrival"
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
@@ -151,12 +152,12 @@ func (v *View) shows(e ecs.Entity) bool {
 	if !ok {
 		return archeutil.Alive(s.World, e)
 	}
-	var r ackstate.Around
+	var r arrival.Around
 	return v.around(&r, slot)
 }
 
 // around stores in r what the client held of a slot, and reports whether that is anything.
-func (v *View) around(r *ackstate.Around, slot int) (some bool) {
+func (v *View) around(r *arrival.Around, slot int) (some bool) {
 	v.acked.Around(r, slot, v.history.in.Snap.Slots.Info[slot].Born, v.time.Tick)
 	if r.After && r.To.After(v.newest) {
 		// It probably came later. But if it is the next one in turn, play-out is so far behind that it had come.
@@ -168,7 +169,7 @@ func (v *View) around(r *ackstate.Around, slot int) (some bool) {
 
 // value stores at p what the client showed of a component in a slot, by the rules of package playout.
 func (v *View) value(k *kept, slot int, p unsafe.Pointer) bool {
-	var r ackstate.Around
+	var r arrival.Around
 	v.around(&r, slot)
 	first, second := v.rows(k, slot, &r)
 	switch {
@@ -194,13 +195,15 @@ func (v *View) value(k *kept, slot int, p unsafe.Pointer) bool {
 
 // rows returns the rows of a component between which the client blended, the second one nil if there was only one, or
 // both nil.
-func (v *View) rows(k *kept, slot int, r *ackstate.Around) (first, second []uint32) {
+func (v *View) rows(k *kept, slot int, r *arrival.Around) (first, second []uint32) {
 	var versions delta.Versions
 	if !k.past.Find(slot, &versions) {
 		return nil, nil
 	}
 	if r.Before {
-		first = v.row(&versions, r.From, r.Lost)
+		if first = v.row(&versions, r.From, r.Lost); first == nil && r.Lost {
+			return nil, nil // how the client shows the entity is not known
+		}
 	}
 	if r.After {
 		second = v.row(&versions, r.To, false)

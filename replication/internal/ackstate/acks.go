@@ -349,7 +349,7 @@ func (p *Tracker) acknowledgePart(slot int, sent *SentPacket) {
 		p.dropLarge(b, bit)
 		p.holdAt(b, bit, l.Tick)
 		if p.arrivals != nil {
-			p.arrivals.add(b, bit, l.Tick, p.Snap.Tick)
+			p.arrivals.Add(b, bit, l.Tick, p.Snap.Tick)
 		}
 		p.MarkDirty(b, bit&p.Snap.Slots.ChangedAfter(l.Tick, b, bit)) // later changes were not sent
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/arrival"
 	"github.com/stretchr/testify/require"
 )
 
@@ -27,7 +28,7 @@ func TestAnEndIsKnownAfterTheNewestArrival(t *testing.T) {
 		p.tick(func(delta.Tick) {}, sends(0))
 	}
 	for after := range delta.Tick(3) {
-		var r Around
+		var r arrival.Around
 		p.Around(&r, 0, 1, end+after)
 		require.False(t, r.Before, "%d ticks later", after)
 	}

@@ -78,7 +78,7 @@ func (p *Tracker) NoteChurn(b int, mask uint64) {
 	p.dropLarge(b, mask)
 	p.Acks.endHistory(b, mask, p.Snap.Tick)
 	if p.arrivals != nil && mask != 0 {
-		p.arrivals.end(b, mask, p.Snap.Tick)
+		p.arrivals.End(b, mask, p.Snap.Tick)
 	}
 }
 
@@ -296,7 +296,7 @@ func (p *Tracker) Look() {
 func (p *Tracker) enter(b int, mask uint64) {
 	kept := mask &^ (p.Acks.Behind(b) | p.Snap.Slots.Changed[b]) // by the client, while they were out of view
 	if p.arrivals != nil && kept != 0 {
-		p.arrivals.comeBack(b, kept, p.Snap.Tick)
+		p.arrivals.ComeBack(b, kept, p.Snap.Tick)
 	}
 	mask &^= kept
 	p.MarkDirty(b, mask)
@@ -306,6 +306,7 @@ func (p *Tracker) enter(b int, mask uint64) {
 
 // leave handles slots of a block that went out of view.
 func (p *Tracker) leave(b int, mask uint64) {
+	behind := p.Dirty[b] | p.Acks.Behind(b) | p.Snap.Slots.Changed[b]
 	p.Dirty[b] &^= mask
 	mask &= p.Acks.Shown[b]
 	kept := mask
@@ -318,7 +319,7 @@ func (p *Tracker) leave(b int, mask uint64) {
 		mask &= p.Acks.Ended[b] | ^p.sight.Keeps(b) | never&p.Acks.None[b]
 	}
 	if kept &^= mask; p.arrivals != nil && kept != 0 {
-		p.arrivals.leave(b, kept, p.Snap.Tick)
+		p.arrivals.Leave(b, kept, behind, p.Snap.Tick)
 	}
 	if mask != 0 {
 		p.MarkDirty(b, mask)

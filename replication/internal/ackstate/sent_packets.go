@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/arrival"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -316,4 +317,19 @@ func (l *SentLog) resizeRecords(n int) {
 		records[i] = *l.stored(l.written - uint32(kept-i))
 	}
 	l.Records, l.kept, l.place = records, uint32(kept), kept%n
+}
+
+// expect adds what is in flight to what the client holds of a slot around tick t.
+func (l *SentLog) expect(r *arrival.Around, slot int, t delta.Tick) {
+	for q := l.Oldest; q != l.Next; q++ {
+		sent := l.At(q)
+		switch {
+		case sent.Status != SentInFlight || !l.hasState(sent, slot):
+		case sent.Tick.After(t):
+			r.To, r.After = sent.Tick, true
+			return
+		case sent.Tick.After(r.From):
+			r.From = sent.Tick
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/arrival"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
@@ -49,7 +50,7 @@ type Tracker struct {
 	Settled        Settled
 	nextInterval   delta.Tick // the send interval from the next tick on
 	Join           Join
-	arrivals       *arrivals // nil: nothing was sent, or nobody asks
+	arrivals       *arrival.History // nil: nothing was sent, or nobody asks
 }
 
 // Init prepares a tracker. It reports the outcome of each packet to outcome.
@@ -87,17 +88,17 @@ func (p *Tracker) End() {
 // arrivals are kept. born is when the slot's entity got it. If the client has acknowledged nothing after
 // t, what is in flight counts as arrived: acknowledgements get lost, and a client that shows time t
 // usually has a later state.
-func (p *Tracker) Around(r *Around, slot int, born, t delta.Tick) {
+func (p *Tracker) Around(r *arrival.Around, slot int, born, t delta.Tick) {
 	// Stored in place: reading a copy that was stored a moment ago in pieces of another size would stall.
-	if *r = (Around{}); p.arrivals == nil {
+	if *r = (arrival.Around{}); p.arrivals == nil {
 		return
 	}
-	p.arrivals.advance(p.Snap.Tick)
-	if p.arrivals.around(r, slot, born, t); r.Before && !t.Before(p.Recent) {
-		r.expect(&p.Log, slot, t)
+	p.arrivals.Advance(p.Snap.Tick)
+	if p.arrivals.Around(r, slot, born, t); r.Before && !t.Before(p.Recent) {
+		p.Log.expect(r, slot, t)
 	}
 	if r.Rested = r.From; r.Before && r.After && r.To-r.From > 1 {
-		if known, ok := p.arrivals.packets.at(r.To); ok && known.After(r.From) && known.Before(r.To) {
+		if known, ok := p.arrivals.Packets.At(r.To); ok && known.After(r.From) && known.Before(r.To) {
 			r.Rested = known
 		}
 	}
@@ -109,15 +110,31 @@ func (p *Tracker) Certify(sequence uint32, base delta.Tick) bool {
 	settled := p.Settled.certifies(base)
 	if p.Snap.Opts.KeepArrivals {
 		p.beginArrivals() // what is in flight may end before it has arrived
-		p.arrivals.packets.sent(sequence, p.Snap.Tick, base, p.Interval, settled)
+		p.arrivals.Packets.Sent(sequence, p.Snap.Tick, base, p.Interval, settled)
 	}
 	return settled
 }
 
 // beginArrivals makes sure that there are arrivals.
 func (p *Tracker) beginArrivals() {
-	if p.arrivals == nil {
-		p.arrivals = newArrivals(p.Snap.Opts.Window, p.Snap.Tick, &p.Acks)
+	if p.arrivals != nil {
+		return
+	}
+	held := make(bitset.Set, len(p.Acks.None))
+	for b, none := range p.Acks.None {
+		held[b] = p.Snap.Slots.Alive[b] &^ none
+	}
+	p.arrivals = arrival.NewHistory(p.Snap.Opts.Window, p.Snap.Tick, held)
+}
+
+// keepArrival notes a packet that was acknowledged.
+func (p *Tracker) keepArrival(sent *SentPacket, sequence uint32) {
+	p.beginArrivals()
+	p.arrivals.Packets.Acknowledge(sequence)
+	for i := range sent.Count {
+		if r := p.Log.Record(sent, i); r.Kind == baseline.RecordState {
+			p.arrivals.Add(int(r.Block), r.Mask, sent.Tick, p.Snap.Tick)
+		}
 	}
 }
 
@@ -130,12 +147,6 @@ func (p *Tracker) Awaited(t delta.Tick) (delta.Tick, bool) {
 		}
 	}
 	return 0, false
-}
-
-// keepArrival notes a packet that was acknowledged, for Around.
-func (p *Tracker) keepArrival(sent *SentPacket, sequence uint32) {
-	p.beginArrivals()
-	p.arrivals.addSent(sent, sequence, &p.Log, p.Snap.Tick)
 }
 
 // HeaderForm returns the shortest form of the header of the next packet that the client is sure to

@@ -16,7 +16,7 @@ type room struct {
 
 // rooms is the table. Arrows point down: a room imports only rooms below it.
 var rooms = []room{
-	{face + "/rewind", "what a client showed when it gave an input", "replication seam message ackstate archeutil blend schema wire bitset delta ecs"},
+	{face + "/rewind", "what a client showed when it gave an input", "replication seam message ackstate arrival archeutil blend schema wire bitset delta ecs"},
 	{face + "/playout", "what a client shows between two states", "replication seam archeutil blend clock receive schema exclusive wire delta ecs"},
 	{face, "the public API: thin methods that forward", "seam apply receive session sender ratecontrol message ackstate interest snapshot archeutil schema field clock counters config exclusive wire delta ecs"},
 	{"seam", "what packages beside replication see of its inside", "apply receive message ackstate snapshot schema config"},
@@ -28,7 +28,8 @@ var rooms = []room{
 	{"message", "messages and inputs, both ends", "ackstate snapshot schema clock counters wire bitbuf delta ecs"},
 	{"encode", "what is encoded once per tick and shared", "compact ackstate baseline snapshot schema wire bitset bitbuf delta"},
 	{"compact", "entries and models of the coding Compact", "ackstate snapshot schema wire delta"},
-	{"ackstate", "what one client holds: packets, acks, what is dirty", "interest baseline snapshot clock counters wire bitset delta ecs"},
+	{"ackstate", "what one client holds: packets, acks, what is dirty", "arrival interest baseline snapshot clock counters wire bitset delta ecs"},
+	{"arrival", "which states arrived at a client, by tick, for rewind", "bitset delta"},
 	{"interest", "what one peer may see", "snapshot archeutil schema wire bitset delta ecs"},
 	{"baseline", "which acknowledged ticks an update is taken against", "snapshot delta"},
 	{"snapshot", "the world as slots, versions and changes, once per tick", "archeutil schema config wire bitset delta ecs"},

@@ -1,19 +1,21 @@
-package ackstate
+// Package arrival owns what is known of the states that arrived at one client in the last ticks. Acknowledged states,
+// and what enters and leaves the client's view, go in; the states around a time come out. The ack state keeps one for
+// each client, for package rewind.
+package arrival
 
 import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
 
-// arrivals remember which states arrived at a client, by tick and slot, as far as it has acknowledged
+// History remembers which states arrived at a client, by tick and slot, as far as it has acknowledged
 // them. The acknowledgement table knows as of which recent tick a client holds a slot; rewind asks for
 // longer, and for the very ticks of the states, between which the client blends.
 //
-// A state that arrived is one bit. What the state was is in the histories, which all peers share.
-type arrivals struct {
+// A state that arrived is one bit. What the state was is in the histories of rows, which all peers share.
+type History struct {
 	ticks  []arrivedTick // by tick modulo their number, a power of two
 	newest delta.Tick    // the newest of the ticks that are kept
 	window delta.Tick    // ticks for which the history has all rows, at most as many
@@ -21,13 +23,14 @@ type arrivals struct {
 
 	arrived bitset.Set   // slots of which a state arrived that has not ended
 	last    []delta.Tick // of these, the tick of the newest such state
-	packets certificates
+	Packets Certificates
 	older   bitset.Set // slots that the client held before the ticks that are kept, and not ended by then
 
-	// Slots that went out of view while the client kept them, and since when. It shows them as they were then until the
-	// next state arrives. When that is before the window, it is no longer known how they were.
-	away bitset.Set
-	left []delta.Tick
+	// Slots that went out of view while the client kept them, and when that was last, until no view is of a time before
+	// the next state. When they left first, the client had them as of the tick in valid. When that is before the
+	// window, it is no longer known how they were.
+	away        bitset.Set
+	left, valid []delta.Tick
 }
 
 // arrivedTick has what happened as of one tick.
@@ -42,19 +45,16 @@ type slotMasks struct {
 	mask  uint64
 }
 
-// newArrivals returns arrivals for a window of ticks, or a few more, up to now. The client holds slots already as table
-// knows.
-func newArrivals(window int, now delta.Tick, table *AckTable) *arrivals {
-	a := &arrivals{ticks: make([]arrivedTick, 1<<bits.Len(uint(window-1))), newest: now, window: delta.Tick(window)}
-	a.grow(len(table.None))
-	for b, none := range table.None {
-		a.older[b] = table.slots.Alive[b] &^ none
-	}
+// NewHistory returns a history for a window of ticks, or a few more, up to now, of a client that holds slots already.
+func NewHistory(window int, now delta.Tick, held bitset.Set) *History {
+	a := &History{ticks: make([]arrivedTick, 1<<bits.Len(uint(window-1))), newest: now, window: delta.Tick(window)}
+	a.grow(len(held))
+	copy(a.older, held)
 	return a
 }
 
 // grow makes room for so many blocks.
-func (a *arrivals) grow(blocks int) {
+func (a *History) grow(blocks int) {
 	if blocks <= a.room {
 		return
 	}
@@ -63,28 +63,29 @@ func (a *arrivals) grow(blocks int) {
 	a.arrived, a.older, a.away = a.arrived.Grown(slots), a.older.Grown(slots), a.away.Grown(slots)
 	a.last = append(a.last, make([]delta.Tick, slots-len(a.last))...)
 	a.left = append(a.left, make([]delta.Tick, slots-len(a.left))...)
+	a.valid = append(a.valid, make([]delta.Tick, slots-len(a.valid))...)
 	for i := range a.ticks {
 		a.ticks[i].states = a.ticks[i].states.Grown(slots)
 	}
 }
 
-func (a *arrivals) at(tick delta.Tick) *arrivedTick { return &a.ticks[tick&delta.Tick(len(a.ticks)-1)] }
+func (a *History) at(tick delta.Tick) *arrivedTick { return &a.ticks[tick&delta.Tick(len(a.ticks)-1)] }
 
 // oldest returns the oldest of the ticks that are kept.
-func (a *arrivals) oldest() delta.Tick { return a.newest - delta.Tick(len(a.ticks)) + 1 }
+func (a *History) oldest() delta.Tick { return a.newest - delta.Tick(len(a.ticks)) + 1 }
 
 // keeps reports whether a tick is kept.
-func (a *arrivals) keeps(tick delta.Tick) bool { return a.newest-tick < delta.Tick(len(a.ticks)) }
+func (a *History) keeps(tick delta.Tick) bool { return a.newest-tick < delta.Tick(len(a.ticks)) }
 
-// advance moves the ticks that are kept up to now.
-func (a *arrivals) advance(now delta.Tick) {
+// Advance moves the ticks that are kept up to now.
+func (a *History) Advance(now delta.Tick) {
 	if a.newest != now { // views ask many times in a tick
 		a.moveTo(now)
 	}
 }
 
-// moveTo is advance to another tick.
-func (a *arrivals) moveTo(now delta.Tick) {
+// moveTo is Advance to another tick.
+func (a *History) moveTo(now delta.Tick) {
 	for range min(now-a.newest, delta.Tick(len(a.ticks))) {
 		a.newest++
 		a.forget(a.at(a.newest), a.newest-delta.Tick(len(a.ticks)))
@@ -94,7 +95,7 @@ func (a *arrivals) moveTo(now delta.Tick) {
 
 // forget empties the place of the oldest tick. What the client held then, it holds before those that
 // are kept.
-func (a *arrivals) forget(t *arrivedTick, tick delta.Tick) {
+func (a *History) forget(t *arrivedTick, tick delta.Tick) {
 	for _, e := range t.ended {
 		a.older[e.block] &^= e.mask
 	}
@@ -113,9 +114,9 @@ func (a *arrivals) forget(t *arrivedTick, tick delta.Tick) {
 	}
 }
 
-// add notes that states of slots of a block arrived, as of a tick.
-func (a *arrivals) add(block int, mask uint64, at, now delta.Tick) {
-	a.advance(now)
+// Add notes that states of slots of a block arrived, as of a tick.
+func (a *History) Add(block int, mask uint64, at, now delta.Tick) {
+	a.Advance(now)
 	if !a.keeps(at) {
 		return
 	}
@@ -139,44 +140,62 @@ func (a *arrivals) add(block int, mask uint64, at, now delta.Tick) {
 }
 
 // present returns the present tick, with room for a block.
-func (a *arrivals) present(block int, now delta.Tick) *arrivedTick {
-	a.advance(now)
+func (a *History) present(block int, now delta.Tick) *arrivedTick {
+	a.Advance(now)
 	a.grow(block + 1)
 	return a.at(now)
 }
 
-// end notes that slots of a block hold another entity from tick now on, or none, or one that the client
+// End notes that slots of a block hold another entity from tick now on, or none, or one that the client
 // must not see.
-func (a *arrivals) end(block int, mask uint64, now delta.Tick) {
+func (a *History) End(block int, mask uint64, now delta.Tick) {
 	t := a.present(block, now)
 	a.arrived[block] &^= mask
-	a.away[block] &^= mask
 	t.ended = append(t.ended, slotMasks{block, mask})
 }
 
-// leave notes that slots of a block are out of view from tick now on and stay with the client.
-func (a *arrivals) leave(block int, mask uint64, now delta.Tick) {
+// Leave notes that slots of a block are out of view from tick now on and stay with the client, which lacks the latest
+// state of those behind.
+func (a *History) Leave(block int, mask, behind uint64, now delta.Tick) {
 	a.present(block, now)
-	a.away[block] |= mask
 	for slot := range bitset.Slots(block, mask) {
 		a.left[slot] = now
+		if a.away.Has(slot) {
+			continue
+		}
+		if a.valid[slot] = now; behind>>(slot&63)&1 != 0 {
+			a.valid[slot] = a.heldAsOf(slot)
+		}
 	}
+	a.away[block] |= mask
 }
 
-// comeBack notes that slots of a block are in view again, and that they have not changed meanwhile.
-func (a *arrivals) comeBack(block int, mask uint64, now delta.Tick) {
+// ComeBack notes that slots of a block are in view again, and that they have not changed meanwhile.
+func (a *History) ComeBack(block int, mask uint64, now delta.Tick) {
 	a.present(block, now)
 	a.away[block] &^= mask
 }
 
-// lost reports whether it is not known how the client shows a slot until a state arrives that was sent after the slot
-// was out of view.
-func (a *arrivals) lost(slot int) bool {
-	return a.away.Has(slot) && a.newest-a.left[slot] >= a.window
+// heldAsOf returns the tick of the newest state of a slot that the client holds, or one before the window.
+func (a *History) heldAsOf(slot int) delta.Tick {
+	var r Around
+	if a.before(&r, slot, a.oldest(), a.newest); r.Before && r.From != a.oldest() {
+		return r.From
+	}
+	return a.newest - a.window
 }
 
+// lost reports whether it is not known how the client shows a slot of which it holds the state of a tick, if that is
+// before the window: the slot was out of view since.
+func (a *History) lost(slot int, at delta.Tick) bool {
+	return a.away.Has(slot) && !at.After(a.left[slot]) && a.outdated(slot)
+}
+
+// outdated reports whether what the client shows of a slot that is away is of before the window.
+func (a *History) outdated(slot int) bool { return a.newest-a.valid[slot] >= a.window }
+
 // endedAt reports whether a slot ended in a tick that is kept.
-func (a *arrivals) endedAt(slot int, tick delta.Tick) bool {
+func (a *History) endedAt(slot int, tick delta.Tick) bool {
 	for _, e := range a.at(tick).ended {
 		if e.block == slot>>6 && e.mask>>(slot&63)&1 != 0 {
 			return true
@@ -195,18 +214,18 @@ type Around struct {
 	Lost   bool       // the state before may be of an unknown tick, since the entity was out of view
 }
 
-// around returns what the client is known to hold of a slot around tick t: the newest state up to t, and the
+// Around returns what the client is known to hold of a slot around tick t: the newest state up to t, and the
 // next one. born is when the entity got the slot. r is that of nothing.
-func (a *arrivals) around(r *Around, slot int, born, t delta.Tick) {
+func (a *History) Around(r *Around, slot int, born, t delta.Tick) {
 	if slot>>6 >= a.room {
 		return
 	}
 	if a.arrived.Has(slot) && !a.last[slot].After(t) && !a.last[slot].Before(born) {
 		r.Before, r.From = true, a.last[slot] // at rest, or the client is starved
-		r.Lost = a.lost(slot) && !r.From.After(a.left[slot])
+		r.Lost = a.lost(slot, r.From)
 		return
 	}
-	if r.From, r.Before = a.before(slot, born, t); !r.Before && a.lost(slot) {
+	if a.before(r, slot, born, t); r.Lost && !r.Before {
 		return
 	}
 	b, bit := slot>>6, uint64(1)<<(slot&63)
@@ -226,49 +245,26 @@ func (a *arrivals) around(r *Around, slot int, born, t delta.Tick) {
 	}
 }
 
-// before returns the newest tick up to t of which the client holds a state of a slot.
-func (a *arrivals) before(slot int, born, t delta.Tick) (at delta.Tick, ok bool) {
+// before is Around for the state up to t only.
+func (a *History) before(r *Around, slot int, born, t delta.Tick) {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	if t.After(a.newest) {
 		t = a.newest // nothing has arrived or ended since
 	}
 	for tick := t; a.keeps(tick); tick-- {
 		if tick.Before(born) {
-			return 0, false
+			return
 		}
 		if e := a.at(tick); e.states[b]&bit != 0 {
-			return tick, true
+			r.From, r.Before, r.Lost = tick, true, a.lost(slot, tick)
+			return
 		} else if len(e.ended) > 0 && a.endedAt(slot, tick) {
-			return 0, false
+			return
 		}
 	}
 	if oldest := a.oldest(); !born.After(oldest) {
-		return oldest, a.older.Has(slot) && !a.lost(slot)
-	}
-	return 0, false
-}
-
-// addSent notes the states of a packet that was acknowledged.
-func (a *arrivals) addSent(sent *SentPacket, sequence uint32, log *SentLog, now delta.Tick) {
-	a.packets.acknowledge(sequence)
-	for i := range sent.Count {
-		if r := log.Record(sent, i); r.Kind == baseline.RecordState {
-			a.add(int(r.Block), r.Mask, sent.Tick, now)
-		}
-	}
-}
-
-// expect adds what is in flight to what the client holds of a slot around tick t.
-func (r *Around) expect(log *SentLog, slot int, t delta.Tick) {
-	for q := log.Oldest; q != log.Next; q++ {
-		sent := log.At(q)
-		switch {
-		case sent.Status != SentInFlight || !log.hasState(sent, slot):
-		case sent.Tick.After(t):
-			r.To, r.After = sent.Tick, true
-			return
-		case sent.Tick.After(r.From):
-			r.From = sent.Tick
-		}
+		r.From = oldest
+		r.Lost = a.away.Has(slot) && a.outdated(slot) // the state is from before it left, or it would not be away
+		r.Before = a.older.Has(slot) && !r.Lost
 	}
 }

@@ -1,10 +1,10 @@
-package ackstate
+package arrival
 
 import "github.com/arche-replicate/arche-replicate/delta"
 
-// certificates remember what the latest packets certified (see Settled), to find out what the client knew
+// Certificates remember what the latest packets certified (see Settled), to find out what the client knew
 // when a state came: as of which tick everything. It works as receive.Settling does, which is the rule.
-type certificates struct {
+type Certificates struct {
 	packets [certified]certificate // by sequence modulo their number
 	newest  uint32                 // sequence of the newest one
 
@@ -25,21 +25,21 @@ type certificate struct {
 // certified is the number of packets that are remembered, a power of two.
 const certified = 128
 
-// sent notes a packet.
-func (c *certificates) sent(sequence uint32, tick, base, interval delta.Tick, settled bool) {
+// Sent notes a packet.
+func (c *Certificates) Sent(sequence uint32, tick, base, interval delta.Tick, settled bool) {
 	c.packets[sequence%certified] = certificate{sequence, tick, base, uint8(interval), settled, false}
 	c.newest, c.answered = sequence, false
 }
 
-// acknowledge notes that a packet arrived.
-func (c *certificates) acknowledge(sequence uint32) {
+// Acknowledge notes that a packet arrived.
+func (c *Certificates) Acknowledge(sequence uint32) {
 	if p := &c.packets[sequence%certified]; p.sequence == sequence {
 		p.acked, c.answered = true, false
 	}
 }
 
-// at returns the tick as of which the client knew everything when the packets up to a tick had come.
-func (c *certificates) at(tick delta.Tick) (known delta.Tick, ok bool) {
+// At returns the tick as of which the client knew everything when the packets up to a tick had come.
+func (c *Certificates) At(tick delta.Tick) (known delta.Tick, ok bool) {
 	if !c.answered || c.asked != tick {
 		c.asked, c.answered = tick, true
 		c.known, c.ok = c.find(tick)
@@ -47,7 +47,7 @@ func (c *certificates) at(tick delta.Tick) (known delta.Tick, ok bool) {
 	return c.known, c.ok
 }
 
-func (c *certificates) find(tick delta.Tick) (known delta.Tick, ok bool) {
+func (c *Certificates) find(tick delta.Tick) (known delta.Tick, ok bool) {
 	for q := c.newest; c.newest-q < certified; q-- {
 		p := &c.packets[q%certified]
 		if p.sequence != q {
@@ -67,7 +67,7 @@ func (c *certificates) find(tick delta.Tick) (known delta.Tick, ok bool) {
 }
 
 // holds returns the tick of the state packet before one, if the client has all packets from its base on.
-func (c *certificates) holds(p *certificate) (before delta.Tick, ok bool) {
+func (c *Certificates) holds(p *certificate) (before delta.Tick, ok bool) {
 	for q := p.sequence - 1; c.newest-q < certified; q-- {
 		e := &c.packets[q%certified]
 		if e.sequence != q || !e.acked {
