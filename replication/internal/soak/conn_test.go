@@ -67,12 +67,12 @@ type conn struct {
 	inTime    int
 }
 
-// join connects a client to a host.
-func (ep *episode) join(h *host, spawn ...ecs.ID) *conn {
+// join connects a client to a host. The world of a relay's client is replicated again.
+func (ep *episode) join(h *host, relay bool) *conn {
 	g := newChance(ep.seed, 1000+uint64(len(ep.conns)))
 	world := ecs.NewWorld()
 	c := &conn{
-		ep: ep, host: h, g: g, world: &world, every: 1, interval: 1, messy: len(spawn) == 0 && g.one(3), spoil: h.checksums && g.one(3),
+		ep: ep, host: h, g: g, world: &world, every: 1, interval: 1, messy: !relay && g.one(3), spoil: h.checksums && g.one(3),
 		sights: map[replication.NetID]*timeline[sight]{}, shown: map[replication.NetID]*showing{}, hooked: map[ecs.Entity]bool{},
 		expected: map[uint16]*expectation{}, inputs: map[uint32][]issued{},
 		split: len(h.groups) == 0,
@@ -98,8 +98,8 @@ func (ep *episode) join(h *host, spawn ...ecs.ID) *conn {
 	if g.one(4) {
 		opts = append(opts, replication.WithMTU(256))
 	}
-	if len(spawn) > 0 {
-		opts = append(opts, replication.WithSpawnComponents(spawn...))
+	if relay {
+		opts = append(opts, replication.WithSpawnComponents(replication.ReplicatedID(c.world)))
 	}
 	schema := h.plan.schema(true, nil)
 	if g.one(2) && h.plan.same() {

@@ -50,12 +50,12 @@ func newEpisode(t *testing.T, seed uint64) *episode {
 	}
 	for _, h := range ep.hosts {
 		for range 1 + ep.g.IntN(3) {
-			ep.join(h)
+			ep.join(h, false)
 		}
 	}
-	if ep.g.one(3) { // a client's world that is the source of another server
+	if p.same() && ep.g.one(2) { // a client's world that is the source of another server
 		var world *ecs.World
-		c := ep.join(ep.hosts[0])
+		c := ep.join(ep.hosts[0], true)
 		world = c.world
 		c.relay(world)
 	}
@@ -64,10 +64,10 @@ func newEpisode(t *testing.T, seed uint64) *episode {
 
 // relay makes the client's world the source of another server.
 func (c *conn) relay(world *ecs.World) {
-	h := newHost(c.ep, "relay", world, c.host.plan, replication.ReplicatedID(world), nil)
+	h := newHost(c.ep, "relay", world, c.host.plan.unonce(), replication.ReplicatedID(world), nil)
 	h.truth.exact = true
 	for range 1 + c.g.IntN(2) {
-		c.ep.join(h)
+		c.ep.join(h, false)
 	}
 }
 
@@ -87,7 +87,7 @@ func (ep *episode) run() {
 	for range 100 + ep.g.IntN(300) {
 		ep.step()
 		if len(ep.conns) < 8 && ep.g.one(150) {
-			ep.join(ep.hosts[ep.g.IntN(len(ep.hosts))])
+			ep.join(ep.hosts[ep.g.IntN(len(ep.hosts))], false)
 		}
 	}
 	ep.settleDown()
@@ -276,4 +276,22 @@ func (c *conn) lapsed(id replication.NetID, e ecs.Entity) string {
 		}
 	}
 	return ""
+}
+
+// unonce returns the plan for a relay, which captures everything: what the server captures once may come late.
+func (p *plan) unonce() *plan {
+	q := *p
+	q.components = nil
+	for _, c := range p.components {
+		d := *c
+		d.once = false
+		q.components = append(q.components, &d)
+		if c == p.spot {
+			q.spot = &d
+		}
+		if c == p.signature {
+			q.signature = &d
+		}
+	}
+	return &q
 }

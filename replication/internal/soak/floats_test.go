@@ -89,7 +89,7 @@ func stepRule[T float](low, high, step float64) func(want, got []cell) bool {
 func stepField[T float](g *chance) fieldSpec {
 	low := float64(-g.IntN(1000))
 	high := low + float64(1+g.IntN(2000))
-	step := pick(g, 0.5, 0.25, 0.1, 0.03, 0.01, 1.5)
+	step := min(pick(g, 0.5, 0.25, 0.1, 0.03, 0.01, 1.5), high-low)
 	tag := fmt.Sprintf("range=%s:%s,step=%s", number(low), number(high), number(step))
 	tags := []replication.FieldOption{replication.Range(low, high), replication.Step(step)}
 	switch g.IntN(6) {

@@ -85,7 +85,11 @@ func newHost(ep *episode, name string, world *ecs.World, p *plan, marker ecs.ID,
 	h.server.OnConnect(func(peer *replication.Peer) { h.ofPeer[peer].begins(peer) })
 	h.server.OnDisconnect(func(peer *replication.Peer) { h.ofPeer[peer].ends(peer) })
 	for range g.IntN(3) {
-		h.grids = append(h.grids, h.server.NewGrid(pick(g, 5.0, 40, 100), p.spotFields()...))
+		grid := h.server.NewGrid(pick(g, 5.0, 40, 100), p.spotFields()...)
+		if g.one(2) {
+			grid.SortSpawns()
+		}
+		h.grids = append(h.grids, grid)
 	}
 	for range g.IntN(4) {
 		h.sets = append(h.sets, &set{h.server.NewEntitySet(), map[ecs.Entity]bool{}})

@@ -31,6 +31,7 @@ type viewSettings struct {
 	sets          []*set
 	veil          int // bit of the host's veils, -1 for none
 	keep          bool
+	margin        float64
 	looks         bool
 	radius        float64
 	place         []float64
@@ -49,7 +50,7 @@ func (c *conn) open() {
 			}
 		}
 		if len(h.grids) > 0 && g.one(2) {
-			y.grid = pick(g, h.grids...)
+			y.grid, y.margin = pick(g, h.grids...), pick(g, 0, 3, 20, 60, 1e6)
 		}
 		for _, s := range h.sets {
 			if g.one(3) {
@@ -99,7 +100,7 @@ func (c *conn) blink() {
 // sendView gives the settings to the server.
 func (c *conn) sendView() {
 	y := &c.view
-	in := replication.Interest{Grid: y.grid, Keep: y.keep}
+	in := replication.Interest{Grid: y.grid, Keep: y.keep, Margin: y.margin}
 	if len(y.with)+len(y.without) > 0 {
 		filter := ecs.All(y.with...).Without(y.without...)
 		in.Filter = &filter
@@ -174,7 +175,7 @@ func (c *conn) sees(l *life) verdict {
 	switch away := math.Sqrt(sum); {
 	case away <= y.radius-off:
 		return yes
-	case away <= y.radius+off:
+	case away <= y.radius+y.margin+off:
 		return maybe
 	}
 	return no

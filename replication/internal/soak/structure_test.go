@@ -138,7 +138,7 @@ func (c *conn) groupDiffers(number int, shown []*life, tick uint32) string {
 		}
 		s, seen := c.shown[l.id], c.showable(l.id, tick, everyone)
 		if s == nil || s.listed != c.applies {
-			if seen == no {
+			if seen != yes {
 				continue
 			}
 			return fmt.Sprintf("%v is not here", l.id)
