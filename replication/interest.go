@@ -17,7 +17,8 @@ type Interest struct {
 	Grid *Grid
 
 	// Margin keeps in view what is in view already, up to this distance beyond the radius of [Peer.LookFrom]. So an
-	// entity at the edge does not come and go all the time. It needs a grid.
+	// entity at the edge does not come and go all the time. It needs a grid. What was in view only because nothing was
+	// limited before does not count.
 	Margin float64
 
 	// Sets show their members.

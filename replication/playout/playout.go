@@ -261,7 +261,8 @@ func (p *Playout) entitySlot(slot uint32) uint32 {
 
 // Time returns the moment shown: a server tick, and the fraction of the time to the next tick, from 0 up to but not
 // including 1, in steps of 1/64, or of about a millisecond where that is longer. It never goes back within a session.
-// ok is false before the first state of the session has arrived.
+// ok is false before the first state of the session has arrived, and for some frames longer if these take more than a
+// tenth of a second.
 func (p *Playout) Time() (tick uint32, fraction float32, ok bool) {
 	p.mustExist()
 	return uint32(p.at.Tick), float32(p.at.Part) / blend.Parts, p.clock.running

@@ -8,22 +8,24 @@ type twin struct {
 	column        column
 	without, idle ecs.CachedFilter // entities that lack the twin, and those that lack what it follows
 	entities      []ecs.Entity     // scratch memory
+	ids           [1]ecs.ID        // id: as a slice, it costs no allocation in each call
 }
 
 func newTwin(p *Playout, of, id ecs.ID, c column) twin {
 	without, idle := ecs.All(p.marker, of).Without(id), ecs.All(p.marker, id).Without(of)
 	return twin{
 		id: id, column: c, without: p.world.Cache().Register(&without), idle: p.world.Cache().Register(&idle),
+		ids: [1]ecs.ID{id},
 	}
 }
 
 // match adds the twin to entities that lack it, and removes it from those that no longer have what it follows.
 func (t *twin) match(p *Playout) {
 	for _, e := range t.find(p, &t.without, true) {
-		p.world.Add(e, t.id)
+		p.world.Add(e, t.ids[:]...)
 	}
 	for _, e := range t.find(p, &t.idle, false) {
-		p.world.Remove(e, t.id)
+		p.world.Remove(e, t.ids[:]...)
 	}
 }
 
