@@ -78,7 +78,10 @@ func (p *groupSender) sendTogether(of bitset.Set) bool {
 			}
 		}
 		for slot := range bitset.Slots(b, d&^grouped) {
-			p.gatherSlot(slot)
+			if !u.in.Has(slot) { // it may have been sent with a group until that sent its end
+				u.in.Add(slot)
+				p.gatherSlot(slot)
+			}
 		}
 		for i := range u.entries[first:] {
 			e := &u.entries[first+i]
