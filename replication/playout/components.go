@@ -54,7 +54,7 @@ func InterpolateInto[T, To any](p *Playout, opts ...ComponentOption) {
 	}
 	c.to = ecs.ComponentID[To](p.world)
 	for i := range p.twins {
-		if p.twins[i].id == c.to {
+		if p.twins[i].ids[0] == c.to {
 			panic(fmt.Sprintf("playout: InterpolateInto: %v has the values of a component already: "+
 				"declare a type for each", to))
 		}

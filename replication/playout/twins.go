@@ -4,18 +4,17 @@ import "github.com/mlange-42/arche/ecs"
 
 // A twin is a component that has the interpolated values of another one.
 type twin struct {
-	id            ecs.ID
+	ids           [1]ecs.ID // of the component: as a slice, it costs no allocation in each call
 	column        column
 	without, idle ecs.CachedFilter // entities that lack the twin, and those that lack what it follows
 	entities      []ecs.Entity     // scratch memory
-	ids           [1]ecs.ID        // id: as a slice, it costs no allocation in each call
 }
 
 func newTwin(p *Playout, of, id ecs.ID, c column) twin {
 	without, idle := ecs.All(p.marker, of).Without(id), ecs.All(p.marker, id).Without(of)
 	return twin{
-		id: id, column: c, without: p.world.Cache().Register(&without), idle: p.world.Cache().Register(&idle),
-		ids: [1]ecs.ID{id},
+		ids: [1]ecs.ID{id}, column: c,
+		without: p.world.Cache().Register(&without), idle: p.world.Cache().Register(&idle),
 	}
 }
 

@@ -306,7 +306,10 @@ func (p *Tracker) enter(b int, mask uint64) {
 
 // leave handles slots of a block that went out of view.
 func (p *Tracker) leave(b int, mask uint64) {
-	behind := p.Dirty[b] | p.Acks.Behind(b) | p.Snap.Slots.Changed[b]
+	behind := uint64(0)
+	if p.arrivals != nil {
+		behind = p.Dirty[b] | p.Acks.Behind(b) | p.Snap.Slots.Changed[b]
+	}
 	p.Dirty[b] &^= mask
 	mask &= p.Acks.Shown[b]
 	kept := mask

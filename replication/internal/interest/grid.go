@@ -76,13 +76,7 @@ func (g *Grid) Update() {
 // put places a slot at the position in a row.
 func (g *Grid) put(slot int, row []uint32) {
 	e := GridEntry{slot: int32(slot)}
-	cell := 0
-	for i, col := range g.Columns {
-		v, _ := col.Codec.Fixed.Decode(col.Code(row))
-		at := g.along(i, v)
-		e.at[i] = float32(v - g.corner(i, at))
-		cell = cell*g.Counts[i] + at
-	}
+	cell := g.locate(&e, row)
 	if place := g.places[slot]; place.cell == int32(cell) {
 		g.Cells[cell][place.index] = e
 		return
@@ -92,14 +86,19 @@ func (g *Grid) put(slot int, row []uint32) {
 	g.Cells[cell] = append(g.Cells[cell], e)
 }
 
-// Place returns the cell of the position in a row.
-func (g *Grid) Place(row []uint32) (cell int) {
+// locate returns the cell of the position in a row, and stores the position in an entry of that cell.
+func (g *Grid) locate(e *GridEntry, row []uint32) (cell int) {
 	for i, col := range g.Columns {
 		v, _ := col.Codec.Fixed.Decode(col.Code(row))
-		cell = cell*g.Counts[i] + g.along(i, v)
+		at := g.along(i, v)
+		e.at[i] = float32(v - g.corner(i, at))
+		cell = cell*g.Counts[i] + at
 	}
 	return cell
 }
+
+// Place returns the cell of the position in a row.
+func (g *Grid) Place(row []uint32) int { return g.locate(new(GridEntry), row) }
 
 // along returns the cell of a coordinate along an axis.
 func (g *Grid) along(axis int, v float64) int {
