@@ -28,23 +28,6 @@ const (
 	shareCaution = 3
 )
 
-// shareSteps bounds the steps of shares, by part.
-var shareSteps = [shareParts]int64{reachStep, turnStep, turnStep}
-
-// numberModel is what a model has learnt of a number.
-type numberModel struct {
-	decisions *[numberDecisions]decision
-	shares    *[numberShares]int32
-}
-
-// number returns what the model has learnt of a Linear, Wrap or Quat field.
-func (c *Compact) number(col *compactColumn) numberModel {
-	return numberModel{
-		(*[numberDecisions]decision)(c.model.decisions[col.decisions:]),
-		(*[numberShares]int32)(c.model.shares[col.shares:]),
-	}
-}
-
 // amount has what a number is coded with: a Linear or Wrap field, or a component of a quaternion. It has no pointers,
 // since storing them takes longer.
 type amount struct {
@@ -53,7 +36,7 @@ type amount struct {
 	above   int64 // how far the fine prediction is above that, in units of 1/2^fineBits codes
 	aimed   bool
 	trend   uint // of the numbers of the entity before it
-	fine    uint // index of the decisions whether it is longer than 0 bits, or 0 if context has them
+	fine    uint // 1 and the index in numberModel.fine, or 0 if lengths has all
 
 	nearer int              // baselines that are nearer than the second
 	parts  [shareParts]part // the second baseline, and the corrections that nearer ones suggest
@@ -63,7 +46,8 @@ type amount struct {
 type part struct {
 	distance int64
 	size     uint // bits of its magnitude
-	share    uint // index of the share
+	above    uint // and how many of them are above a quarter of a code
+	share    uint // index of the share among those of the part
 }
 
 // expect prepares a number of which the baselines show nothing but the code to expect. moving reports whether the
@@ -76,7 +60,7 @@ func (c *Compact) expect(n *amount, code int64, moving, first bool) {
 // aim prepares a number of a field. base is its code at the first baseline. The distances from there to where the
 // second baseline, the third and the fourth predict the number are in units of 1/2^fineBits codes. n.nearer has how
 // many of the last two are in use.
-func (c *Compact) aim(n *amount, m numberModel, base, far, near, middle int64, first bool) {
+func (c *Compact) aim(n *amount, m *numberModel, base, far, near, middle int64, first bool) {
 	fine := base<<fineBits + n.reach(m, 0, far)
 	if n.nearer > 0 {
 		if fine += n.reach(m, 1, near-far); n.nearer > 1 {
@@ -85,10 +69,10 @@ func (c *Compact) aim(n *amount, m numberModel, base, far, near, middle int64, f
 	}
 	n.at = (fine + 1<<(fineBits-1)) >> fineBits
 	n.above = fine - n.at<<fineBits
-	ahead := max(n.parts[0].size, fineBits) - fineBits
+	ahead := max(n.parts[0].above, 2) - 2
 	spread := ahead
 	if n.nearer > 0 {
-		spread = max(n.parts[1].size, fineBits-2) - (fineBits - 2)
+		spread = n.parts[1].above
 	}
 	n.context = numberContext(true, first, ahead, spread, c.largest)
 	n.aimed, n.trend = true, c.trend
@@ -98,31 +82,38 @@ func (c *Compact) aim(n *amount, m numberModel, base, far, near, middle int64, f
 }
 
 // reach sets part i and returns the share of it.
-func (n *amount) reach(m numberModel, i uint, distance int64) int64 {
+func (n *amount) reach(m *numberModel, i uint, distance int64) int64 {
 	p := &n.parts[i]
 	p.distance = distance
-	p.size = uint(bits.Len64(uint64(abs(distance))))
-	p.share = i*shareContexts + min(max(p.size, fineBits-2)-(fineBits-2), shareContexts-1)
-	return (distance*int64(m.shares[p.share]) + 1<<15) >> 16
+	size := uint64(abs(distance))
+	p.size, p.above = uint(bits.Len64(size)), uint(bits.Len64(size>>(fineBits-2)))
+	p.share = min(p.above, shareContexts-1)
+	return (distance*int64(m.shares[i][p.share]) + 1<<15) >> 16
 }
 
 // learn moves the shares towards those that would have predicted the number. v is its residual.
-func (n *amount) learn(m numberModel, v int64) {
+func (n *amount) learn(m *numberModel, v int64) {
 	left := v<<fineBits - n.above
 	if !n.aimed || left == 0 {
 		return
 	}
-	scaled := abs(left) << 16
-	for i := range n.nearer + 1 {
-		p := &n.parts[i]
-		if p.distance == 0 {
-			continue
+	n.parts[0].learn(&m.shares[0], left, reachStep)
+	if n.nearer > 0 {
+		if n.parts[1].learn(&m.shares[1], left, turnStep); n.nearer > 1 {
+			n.parts[2].learn(&m.shares[2], left, turnStep)
 		}
-		step := min(scaled>>((p.size+shareCaution)&63), shareSteps[i])
-		back := (p.distance ^ left) >> 63 // -1 or 0
-		share := &m.shares[p.share]
-		*share = int32(min(max(int64(*share)+(step^back)-back, -shareMost), shareMost))
 	}
+}
+
+// learn moves the share of the part by most at the most. left is by how much the prediction was too low.
+func (p *part) learn(shares *[shareContexts]int32, left, most int64) {
+	if p.distance == 0 {
+		return
+	}
+	step := min(abs(left)<<16>>((p.size+shareCaution)&63), most)
+	back := (p.distance ^ left) >> 63 // -1 or 0
+	share := &shares[p.share]
+	*share = int32(min(max(int64(*share)+(step^back)-back, -shareMost), shareMost))
 }
 
 // numberContext returns the context of a number's length: how large it may be is predicted by the
@@ -146,18 +137,18 @@ func (n *amount) fraction() uint { return uint(abs(n.above)) * fractionStates / 
 
 // length returns the decision whether the length of a number exceeds some bits. For the first two
 // it depends on the fraction too, where numbers are so well predicted that this matters.
-func (n *amount) length(m numberModel, bits uint) *decision {
+func (n *amount) length(m *numberModel, bits uint) *decision {
 	if bits < 2 && n.fine != 0 {
-		return &m.decisions[n.fine+bits*fractionStates]
+		return &m.fine[n.fine-1][bits]
 	}
-	return &m.decisions[n.context*lengthDecisions+min(bits, lengthDecisions-1)]
+	return &m.lengths[n.context][min(bits, lengthDecisions-1)]
 }
 
-// fineDecisions has where the decisions of a context by the fraction are, or 0 if there are none.
+// fineDecisions has 1 and where numberModel.fine begins with a context, or 0 if it does not have it.
 var fineDecisions = func() (at [32]uint) {
 	for k := range uint(fineContexts) {
-		at[firstContext+k] = numberFine + k*2*fractionStates
-		at[laterContext+k] = numberFine + (k+fineContexts)*2*fractionStates
+		at[firstContext+k] = 1 + k*fractionStates
+		at[laterContext+k] = 1 + (k+fineContexts)*fractionStates
 	}
 	return at
 }()
@@ -166,15 +157,15 @@ var fineDecisions = func() (at [32]uint) {
 // side that the decision means. It returns nil if either side is as likely. A small number is probably where the fine
 // prediction is. A large one goes on in the direction of the motion, or back, as the entity's number before it did: a
 // body that has hit something slows down on all axes.
-func (n *amount) side(m numberModel, length uint) (d *decision, sign int64) {
+func (n *amount) side(m *numberModel, length uint) (d *decision, sign int64) {
 	switch {
 	case !n.aimed:
 		return nil, 0
 	case length <= sideLengths:
-		return &m.decisions[numberSide+(length-1)*fractionStates+n.fraction()], n.above >> 63
+		return &m.near[(length-1)*fractionStates+n.fraction()], n.above >> 63
 	case n.parts[0].distance == 0:
 		return nil, 0
 	}
 	large := min(length-sideLengths, trendLengths) - 1
-	return &m.decisions[numberTrend+n.trend*trendLengths+large], n.parts[0].distance >> 63
+	return &m.trend[n.trend*trendLengths+large], n.parts[0].distance >> 63
 }

@@ -24,8 +24,10 @@ func TestUsualFieldsAreAimedAtLikeAnyOther(t *testing.T) {
 		field := &comp.Fields[0]
 		c := NewCompact(l)
 		c.Begin(c.NewModel())
-		for i := range c.model.shares {
-			c.model.shares[i] = rng.Int32N(2*shareMost+1) - shareMost
+		for part := range shareParts {
+			for i := range shareContexts {
+				c.model.numbers[0].shares[part][i] = rng.Int32N(2*shareMost+1) - shareMost
+			}
 		}
 		code := func(near uint32) []uint32 {
 			v := rng.Uint64N(field.Max + 1)
@@ -47,12 +49,11 @@ func TestUsualFieldsAreAimedAtLikeAnyOther(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				past.Mid, past.MidRatio = code(base[0]), 1+rng.Int64N(MaxExtrapolation<<16)
 			}
-			ref := reference{row: base, base: base, base2: past.Base2}
 			c.largest = rng.UintN(20)
 			first := rng.IntN(2) == 0
 			var quick, slow amount
-			c.aimField(&quick, c.number(col), col, field, &ref, &past, first)
-			c.aimRound(&slow, c.number(col), field, &ref, &past, first)
+			c.aimField(&quick, c.number(col), col, field, &past, &progress{ref: base, moving: true, first: first})
+			c.aimRound(&slow, c.number(col), field, &past, first)
 			require.Equal(t, slow, quick, "%+v %+v", field, past)
 		}
 	}
@@ -63,13 +64,14 @@ func TestUsualFieldsAreAimedAtLikeAnyOther(t *testing.T) {
 func slowGet(d *RangeDecoder, x *decision) bool {
 	part := d.width >> chanceBits * uint64(x.chance())
 	v, n := int64(*x), int64(*x)&mostMet
+	rate := 655360 / (10*n + 16)
 	bit := d.at < part
 	if bit {
 		d.width = part
-		v += (mostValue - v) * int64(rates[n]) >> 16
+		v += (mostValue - v) * rate >> 16
 	} else {
 		d.width, d.at = d.width-part, d.at-part
-		v += (leastValue - v) * int64(rates[n]) >> 16
+		v += (leastValue - v) * rate >> 16
 	}
 	if n < mostMet {
 		n++
@@ -82,7 +84,7 @@ func slowGet(d *RangeDecoder, x *decision) bool {
 }
 
 // slowGetNumber is getNumber in the obvious way.
-func slowGetNumber(d *RangeDecoder, x *amount, m numberModel, width uint, implied bool) int64 {
+func slowGetNumber(d *RangeDecoder, x *amount, m *numberModel, width uint, implied bool) int64 {
 	n := uint(0)
 	if implied {
 		n = 1
@@ -98,7 +100,7 @@ func slowGetNumber(d *RangeDecoder, x *amount, m numberModel, width uint, implie
 	if rest > 0 {
 		rest--
 		v = 2
-		if slowGet(d, &m.decisions[numberTop+min(rest, topDecisions-1)]) {
+		if slowGet(d, &m.top[min(rest, topDecisions-1)]) {
 			v = 3
 		}
 	}

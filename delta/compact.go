@@ -29,10 +29,9 @@ package delta
 type Compact struct {
 	layout *Layout
 	predictor
-	columns      []compactColumn // by field of the layout
-	firstSymbols []int           // by component: its first decision
-	fresh        *Model
-	model        *Model
+	columns []compactColumn // by field of the layout
+	fresh   *Model
+	model   *Model
 
 	// Costs lists the costs of the rows that were written since the user last emptied it,
 	// in units of 1/[CostUnit] bits.
@@ -49,10 +48,8 @@ type Compact struct {
 
 // compactColumn locates what a model has for a field.
 type compactColumn struct {
-	decisions int // of a number or a field of another kind
-	shares    int // of a number
-	latest    int // index in Model.latest
-	same      int // the decision whether the code is the latest one
+	of     int // index in Model.numbers, or in Model.plains for a field of another kind
+	latest int // index in Model.latest and Model.same
 
 	// Of a Linear or Wrap field of up to maxAimBits, as a step has them. halfCircle is 0 for all other fields, and for
 	// circles that are not a power of two.
@@ -83,21 +80,18 @@ func NewCompact(l *Layout) *Compact {
 			}
 		}
 	}
-	m := newModelLayout(numbers, plains, len(l.Components))
-	c.fresh = newModel(&m)
+	c.fresh = newModel(numbers, plains, len(l.Components))
 	numbers, plains = 0, 0
 	for i := range l.Components {
-		c.firstSymbols = append(c.firstSymbols, m.firstSymbol+i%m.components*symbolDecisions)
 		for j := range l.Components[i].Fields {
-			latest := (numbers + plains) % m.latest
-			col := compactColumn{latest: latest, same: m.firstLatest + latest}
-			col.setCircle(&l.Components[i].Fields[j])
-			if l.Components[i].Fields[j].number() {
-				number := numbers % m.numbers
-				col.decisions, col.shares = m.firstNumber+number*numberDecisions, number*numberShares
+			f := &l.Components[i].Fields[j]
+			col := compactColumn{latest: (numbers + plains) % len(c.fresh.latest)}
+			col.setCircle(f)
+			if f.number() {
+				col.of = numbers % len(c.fresh.numbers)
 				numbers++
 			} else {
-				col.decisions = m.firstPlain + plains%m.plains*plainDecisions
+				col.of = plains % len(c.fresh.plains)
 				plains++
 			}
 			c.columns = append(c.columns, col)
@@ -157,30 +151,30 @@ func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 	symbols, symbol := c.symbols(k), c.layout.fields+k
 	if !c.predict(comp, base, past.Base2, past.Ratio) {
 		same := equal(cur, base)
-		e.put(&symbols[c.same(past)], same)
+		e.put(&symbols.same[c.same(past)], same)
 		c.book(e, symbol)
 		if same {
 			c.activity = max(c.activity, shownRows)
 			return
 		}
-		c.encodeResiduals(e, comp, symbols, cur, &reference{row: base}, past)
+		c.encodeResiduals(e, comp, symbols, cur, past, false)
 		return
 	}
 	hit := equal(cur, c.row)
-	e.put(&symbols[symbolPredicted+motionStates*(c.steady+c.activity)+c.motion()], hit)
+	e.put(&symbols.predicted[c.steady+c.activity][c.motion()], hit)
 	if hit {
 		c.book(e, symbol)
 		c.activity = max(c.activity, shownRows)
 		return
 	}
 	stopped := equal(cur, base)
-	e.put(&symbols[symbolStopped+c.steady+c.activity], stopped)
+	e.put(&symbols.stopped[c.steady+c.activity], stopped)
 	c.book(e, symbol)
 	if stopped {
 		c.activity = max(c.activity, shownRows)
 		return
 	}
-	c.encodeResiduals(e, comp, symbols, cur, c.moving(past), past)
+	c.encodeResiduals(e, comp, symbols, cur, past, true)
 }
 
 // DecodeRow reads a row of component k into dst, which must not overlap the others. An
@@ -204,27 +198,24 @@ func (c *Compact) DecodeChange(d *RangeDecoder, k int, dst []uint32, past *Past)
 	case comp.width == 0:
 		return false
 	case !moves || !c.extrapolate(comp, base, past.Base2, past.Ratio):
-		if d.get(&symbols[c.same(past)]) {
+		if d.get(&symbols.same[c.same(past)]) {
 			c.activity = max(c.activity, shownRows)
 			if moves {
 				copy(dst, base)
 			}
 			return moves
 		}
-		c.decodeResiduals(d, comp, symbols, dst, &reference{row: base}, past)
-	case d.get(&symbols[symbolPredicted+motionStates*(c.steady+c.activity)+c.motion()]):
+		c.decodeResiduals(d, comp, symbols, dst, past, false)
+	case d.get(&symbols.predicted[c.steady+c.activity][c.motion()]):
 		c.activity = max(c.activity, shownRows)
 		copy(dst, c.row)
 		return true
-	case d.get(&symbols[symbolStopped+c.steady+c.activity]):
+	case d.get(&symbols.stopped[c.steady+c.activity]):
 		c.activity = max(c.activity, shownRows)
 		copy(dst, base)
 		return true
 	default:
-		c.decodeResiduals(d, comp, symbols, dst, c.moving(past), past)
-	}
-	if d.err == nil && !comp.Valid(dst) {
-		d.fail(ErrCode)
+		c.decodeResiduals(d, comp, symbols, dst, past, true)
 	}
 	return true
 }
@@ -237,22 +228,17 @@ func (c *Compact) book(e *RangeEncoder, field int) {
 }
 
 // symbols returns the decisions of a component.
-func (c *Compact) symbols(k int) []decision {
-	return c.model.decisions[c.firstSymbols[k]:][:symbolDecisions]
+func (c *Compact) symbols(k int) *symbolModel {
+	return &c.model.symbols[uint(k)%symbolModels]
 }
 
 // same returns the decision whether a component that is not extrapolated equals its baseline.
 func (c *Compact) same(past *Past) int {
-	i := symbolSame + c.steady + c.activity
+	i := c.steady + c.activity
 	if past.Base2 != nil && past.Ratio != 0 && !alike(past.Base, past.Base2) {
 		i += shownStates
 	}
 	return i
-}
-
-// moving returns the prediction as the reference of a row.
-func (c *Compact) moving(past *Past) *reference {
-	return &reference{row: c.row, base: past.Base, base2: past.Base2, quats: c.quats}
 }
 
 // motion returns how far the component went between its baselines: 0 if hardly, to 3.
@@ -288,7 +274,7 @@ func (c *Compact) encodeFull(e *RangeEncoder, comp *Component, cur []uint32) {
 			last := &c.model.latest[col.latest]
 			v := f.code(cur)
 			same := v == uint64(*last)
-			e.put(&c.model.decisions[col.same], same)
+			e.put(&c.model.same[col.latest], same)
 			if !same {
 				e.putBits(v, f.Bits)
 				*last = uint32(v)
@@ -317,7 +303,7 @@ func (c *Compact) decodeFull(d *RangeDecoder, comp *Component, dst []uint32) {
 			}
 		default:
 			last := &c.model.latest[col.latest]
-			if d.get(&c.model.decisions[col.same]) {
+			if d.get(&c.model.same[col.latest]) {
 				f.setCode(dst, uint64(*last))
 				continue
 			}
@@ -325,5 +311,8 @@ func (c *Compact) decodeFull(d *RangeDecoder, comp *Component, dst []uint32) {
 			f.setCode(dst, v)
 			*last = uint32(v)
 		}
+	}
+	if d.err == nil && !comp.Valid(dst) {
+		d.fail(ErrCode)
 	}
 }

@@ -15,35 +15,35 @@ import "math/bits"
 // putPlain codes a Plain field against the row that residuals refer to: whether it goes on as
 // between the baselines, if it counts steadily; else whether it differs, unless implied; and then
 // the distance less one as a length. It returns whether the code is that of the row.
-func (e *RangeEncoder) putPlain(f *Field, plain []decision, cur, ref []uint32, past *Past, implied bool) (same bool) {
+func (e *RangeEncoder) putPlain(f *Field, plain *plainModel, cur, ref []uint32, past *Past, implied bool) (same bool) {
 	code := f.code(cur)
 	if next, agree := f.steadily(past); next != f.code(ref) {
-		e.put(&plain[plainSteady+agree], code == next)
+		e.put(&plain.steady[agree], code == next)
 		if code == next {
 			return false
 		}
 	}
 	v := zigzag(signed(code-f.code(ref), f.Bits))
 	if !implied {
-		e.put(&plain[plainChanged], v != 0)
+		e.put(&plain.changed, v != 0)
 	}
 	if v != 0 && f.Bits > 1 {
-		e.putLength(plain[plainLength:], plainLengths, v-1, f.Bits)
+		e.putLength(plain.lengths[:], v-1, f.Bits)
 	}
 	return v == 0
 }
 
 // getPlain reads into dst what putPlain wrote.
-func (d *RangeDecoder) getPlain(f *Field, plain []decision, dst, ref []uint32, past *Past, implied bool) (same bool) {
-	if next, agree := f.steadily(past); next != f.code(ref) && d.get(&plain[plainSteady+agree]) {
+func (d *RangeDecoder) getPlain(f *Field, plain *plainModel, dst, ref []uint32, past *Past, implied bool) (same bool) {
+	if next, agree := f.steadily(past); next != f.code(ref) && d.get(&plain.steady[agree]) {
 		f.setCode(dst, next)
 		return false
 	}
 	var v uint64
-	if implied || d.get(&plain[plainChanged]) {
+	if implied || d.get(&plain.changed) {
 		v = 1
 		if f.Bits > 1 {
-			v += d.getLength(plain[plainLength:], plainLengths, f.Bits)
+			v += d.getLength(plain.lengths[:], f.Bits)
 		}
 	}
 	f.setCode(dst, (f.code(ref)+uint64(unzigzag(v)))&lowBits(f.Bits))
@@ -51,7 +51,7 @@ func (d *RangeDecoder) getPlain(f *Field, plain []decision, dst, ref []uint32, p
 }
 
 // putChange codes how a field changed.
-func (f *Field) putChange(e *RangeEncoder, plain []decision, cur, ref []uint32) {
+func (f *Field) putChange(e *RangeEncoder, plain *plainModel, cur, ref []uint32) {
 	switch f.Kind {
 	case Reference:
 		e.putReference(plain, cur[f.word:f.word+2])
@@ -62,7 +62,7 @@ func (f *Field) putChange(e *RangeEncoder, plain []decision, cur, ref []uint32) 
 	case Counter:
 		if f.Bits > 1 {
 			grown := (f.code(cur) - f.code(ref)) & lowBits(f.Bits)
-			e.putLength(plain[plainLength:], plainLengths, grown-1, f.Bits)
+			e.putLength(plain.lengths[:], grown-1, f.Bits)
 		}
 		return
 	}
@@ -71,7 +71,7 @@ func (f *Field) putChange(e *RangeEncoder, plain []decision, cur, ref []uint32) 
 	}
 	x := f.code(cur) ^ f.code(ref)
 	several := x&(x-1) != 0
-	e.put(&plain[plainLength], several)
+	e.put(&plain.lengths[0], several)
 	if several {
 		e.putBits(x, f.Bits)
 	} else {
@@ -80,7 +80,7 @@ func (f *Field) putChange(e *RangeEncoder, plain []decision, cur, ref []uint32) 
 }
 
 // getChange reads into dst what putChange wrote.
-func (f *Field) getChange(d *RangeDecoder, plain []decision, dst, ref []uint32) {
+func (f *Field) getChange(d *RangeDecoder, plain *plainModel, dst, ref []uint32) {
 	switch f.Kind {
 	case Reference:
 		d.getReference(plain, dst[f.word:f.word+2])
@@ -91,14 +91,14 @@ func (f *Field) getChange(d *RangeDecoder, plain []decision, dst, ref []uint32) 
 	case Counter:
 		grown := uint64(1)
 		if f.Bits > 1 {
-			grown += d.getLength(plain[plainLength:], plainLengths, f.Bits)
+			grown += d.getLength(plain.lengths[:], f.Bits)
 		}
 		f.setCode(dst, (f.code(ref)+grown)&lowBits(f.Bits))
 		return
 	}
 	x := uint64(1)
 	if f.Bits > 1 {
-		if d.get(&plain[plainLength]) {
+		if d.get(&plain.lengths[0]) {
 			x = d.getBits(f.Bits)
 		} else if i := d.getBits(flagBits(f.Bits)); i < uint64(f.Bits) {
 			x = 1 << i
@@ -110,14 +110,14 @@ func (f *Field) getChange(d *RangeDecoder, plain []decision, dst, ref []uint32) 
 }
 
 // putText codes a text without a baseline: its length and its bytes.
-func (f *Field) putText(e *RangeEncoder, plain []decision, cur []uint32) {
+func (f *Field) putText(e *RangeEncoder, plain *plainModel, cur []uint32) {
 	t := f.text(cur)
 	e.putBits(uint64(t[0]), f.Bits)
 	putTextBytes(e, plain, t, 0, int(t[0]))
 }
 
 // getText reads what putText wrote.
-func (f *Field) getText(d *RangeDecoder, plain []decision, dst []uint32) {
+func (f *Field) getText(d *RangeDecoder, plain *plainModel, dst []uint32) {
 	t := f.text(dst)
 	clear(t)
 	n := d.getBits(f.Bits)
@@ -130,7 +130,7 @@ func (f *Field) getText(d *RangeDecoder, plain []decision, dst []uint32) {
 }
 
 // putEdit codes a text against another one.
-func (f *Field) putEdit(e *RangeEncoder, plain []decision, cur, ref []uint32) {
+func (f *Field) putEdit(e *RangeEncoder, plain *plainModel, cur, ref []uint32) {
 	cur, ref = f.text(cur), f.text(ref)
 	begin, end := equalEnds(cur, ref)
 	n, m := int(cur[0])-begin-end, int(ref[0])-begin-end
@@ -140,7 +140,7 @@ func (f *Field) putEdit(e *RangeEncoder, plain []decision, cur, ref []uint32) {
 	if m == 0 {
 		e.putBits(uint64(n-1), lenBits(room-1))
 	} else {
-		e.put(&plain[plainLength], n != m)
+		e.put(&plain.lengths[0], n != m)
 		if n != m {
 			e.putBits(uint64(n), lenBits(room))
 		}
@@ -149,7 +149,7 @@ func (f *Field) putEdit(e *RangeEncoder, plain []decision, cur, ref []uint32) {
 }
 
 // getEdit reads what putEdit wrote.
-func (f *Field) getEdit(d *RangeDecoder, plain []decision, dst, ref []uint32) {
+func (f *Field) getEdit(d *RangeDecoder, plain *plainModel, dst, ref []uint32) {
 	t := f.text(dst)
 	ref = f.text(ref)
 	clear(t)
@@ -169,7 +169,7 @@ func (f *Field) getEdit(d *RangeDecoder, plain []decision, dst, ref []uint32) {
 		return
 	case m == 0:
 		n = 1 + int(d.getBits(lenBits(room-1)))
-	case d.get(&plain[plainLength]):
+	case d.get(&plain.lengths[0]):
 		n = int(d.getBits(lenBits(room)))
 	}
 	if n > room {
@@ -187,7 +187,7 @@ func (f *Field) getEdit(d *RangeDecoder, plain []decision, dst, ref []uint32) {
 }
 
 // putTextBytes codes n bytes of the text t, from byte from on.
-func putTextBytes(e *RangeEncoder, plain []decision, t []uint32, from, n int) {
+func putTextBytes(e *RangeEncoder, plain *plainModel, t []uint32, from, n int) {
 	if n == 0 {
 		return
 	}
@@ -196,7 +196,7 @@ func putTextBytes(e *RangeEncoder, plain []decision, t []uint32, from, n int) {
 		all |= textByte(t, i)
 	}
 	wide := all>>7 != 0
-	e.put(&plain[plainLength+1], wide)
+	e.put(&plain.lengths[1], wide)
 	width := uint(7 + all>>7)
 	for i := from; i < from+n; i++ {
 		e.encodeBits(uint64(textByte(t, i)), width)
@@ -204,12 +204,12 @@ func putTextBytes(e *RangeEncoder, plain []decision, t []uint32, from, n int) {
 }
 
 // getTextBytes reads what putTextBytes wrote.
-func getTextBytes(d *RangeDecoder, plain []decision, t []uint32, from, n int) {
+func getTextBytes(d *RangeDecoder, plain *plainModel, t []uint32, from, n int) {
 	if n == 0 {
 		return
 	}
 	width := uint(7)
-	if d.get(&plain[plainLength+1]) {
+	if d.get(&plain.lengths[1]) {
 		width = 8
 	}
 	for i := from; i < from+n && d.err == nil; i++ {

@@ -26,8 +26,9 @@ func (d *RangeDecoder) get(x *decision) bool { return d.getMask(x) != 0 }
 
 // getMask is get for a bit on which nobody branches. It returns all ones for a bit that is set.
 func (d *RangeDecoder) getMask(x *decision) (set uint64) {
-	set = d.narrow(x.chance())
-	x.learn(set)
+	before := *x
+	set = d.narrow(before.chance())
+	*x = before.after(set)
 	if d.width < leastRange {
 		d.shift()
 	}
@@ -51,9 +52,9 @@ func (d *RangeDecoder) getBits(n uint) (v uint64) {
 
 // putLength codes v < 2^width: its length in unary, one of the decisions for each step and the last
 // one for all further steps, and then the bits below its highest one.
-func (e *RangeEncoder) putLength(decisions []decision, count int, v uint64, width uint) {
+func (e *RangeEncoder) putLength(decisions []decision, v uint64, width uint) {
 	n := uint(bits.Len64(v))
-	last := uint(count - 1)
+	last := uint(len(decisions) - 1)
 	for i := range n {
 		e.put(&decisions[min(i, last)], true)
 	}
@@ -65,9 +66,9 @@ func (e *RangeEncoder) putLength(decisions []decision, count int, v uint64, widt
 	}
 }
 
-func (d *RangeDecoder) getLength(decisions []decision, count int, width uint) uint64 {
+func (d *RangeDecoder) getLength(decisions []decision, width uint) uint64 {
 	n := uint(0)
-	for last := uint(count - 1); n < width && d.get(&decisions[min(n, last)]); {
+	for last := uint(len(decisions) - 1); n < width && d.get(&decisions[min(n, last)]); {
 		n++
 	}
 	if n < 2 {
@@ -78,7 +79,7 @@ func (d *RangeDecoder) getLength(decisions []decision, count int, width uint) ui
 
 // putNumber codes a residual of up to width bits: its length in unary, the bit below its highest
 // one, its sign, and the remaining bits. An implied residual is not zero.
-func (e *RangeEncoder) putNumber(x *amount, m numberModel, v int64, width uint, implied bool) {
+func (e *RangeEncoder) putNumber(x *amount, m *numberModel, v int64, width uint, implied bool) {
 	a := uint64(abs(v))
 	n := uint(bits.Len64(a))
 	e.putSteps(uint(one(implied)), n, width, x, m)
@@ -88,7 +89,7 @@ func (e *RangeEncoder) putNumber(x *amount, m numberModel, v int64, width uint, 
 	rest := n - 1
 	if rest > 0 {
 		rest--
-		e.put(&m.decisions[numberTop+min(rest, topDecisions-1)], a>>rest&1 != 0)
+		e.put(&m.top[min(rest, topDecisions-1)], a>>rest&1 != 0)
 	}
 	if side, sign := x.side(m, n); side != nil {
 		e.put(side, v>>63 == sign)
@@ -100,7 +101,7 @@ func (e *RangeEncoder) putNumber(x *amount, m numberModel, v int64, width uint, 
 	}
 }
 
-func (d *RangeDecoder) getNumber(x *amount, m numberModel, width uint, implied bool) int64 {
+func (d *RangeDecoder) getNumber(x *amount, m *numberModel, width uint, implied bool) int64 {
 	n := d.getSteps(uint(one(implied)), width, x, m)
 	if n == 0 {
 		return 0
@@ -108,7 +109,7 @@ func (d *RangeDecoder) getNumber(x *amount, m numberModel, width uint, implied b
 	a, rest := uint64(1), n-1
 	if rest > 0 {
 		rest--
-		a = 2 - d.getMask(&m.decisions[numberTop+min(rest, topDecisions-1)])
+		a = 2 - d.getMask(&m.top[min(rest, topDecisions-1)])
 	}
 	var negative uint64 // all ones or 0
 	if side, sign := x.side(m, n); side != nil {
@@ -125,7 +126,7 @@ func (d *RangeDecoder) getNumber(x *amount, m numberModel, width uint, implied b
 
 // putSteps codes a length of up to width bits, of which the first known are. It is like a loop around put, but these
 // bits are the most, and only the last one moves the low end of the interval.
-func (e *RangeEncoder) putSteps(known, n, width uint, x *amount, m numberModel) {
+func (e *RangeEncoder) putSteps(known, n, width uint, x *amount, m *numberModel) {
 	wide := e.width
 	for i := known; i < width; i++ {
 		p := x.length(m, i)
@@ -148,13 +149,17 @@ func (e *RangeEncoder) putSteps(known, n, width uint, x *amount, m numberModel) 
 
 // getSteps reads a length of up to width bits, of which n are known. It is like a loop around get, but these bits are
 // the most, and each depends on the one before it.
-func (d *RangeDecoder) getSteps(n, width uint, x *amount, m numberModel) uint {
+func (d *RangeDecoder) getSteps(n, width uint, x *amount, m *numberModel) uint {
 	at, wide := d.at, d.width
-	lengths := (*[lengthDecisions]decision)(m.decisions[x.context*lengthDecisions:])
+	lengths := &m.lengths[x.context]
+	first := (*[2]decision)(lengths[:])
+	if x.fine != 0 {
+		first = &m.fine[x.fine-1]
+	}
 	for n < width {
 		p := &lengths[min(n, lengthDecisions-1)]
-		if n < 2 && x.fine != 0 {
-			p = &m.decisions[x.fine+n*fractionStates]
+		if n < 2 {
+			p = &first[n]
 		}
 		part := wide >> chanceBits * uint64(p.chance())
 		if at >= part {
@@ -178,16 +183,16 @@ func (d *RangeDecoder) getSteps(n, width uint, x *amount, m numberModel) uint {
 
 // putReference codes the words of a reference as lengths, the second one only if the first one is
 // not zero.
-func (e *RangeEncoder) putReference(plain []decision, words []uint32) {
-	e.putLength(plain[plainLength:], plainLengths, uint64(words[0]), indexBits+1)
+func (e *RangeEncoder) putReference(plain *plainModel, words []uint32) {
+	e.putLength(plain.lengths[:], uint64(words[0]), indexBits+1)
 	if words[0] != 0 {
-		e.putLength(plain[plainCounter:], counterLengths, uint64(words[1]), counterBits)
+		e.putLength(plain.counter[:], uint64(words[1]), counterBits)
 	}
 }
 
-func (d *RangeDecoder) getReference(plain []decision, words []uint32) {
-	words[0], words[1] = uint32(d.getLength(plain[plainLength:], plainLengths, indexBits+1)), 0
+func (d *RangeDecoder) getReference(plain *plainModel, words []uint32) {
+	words[0], words[1] = uint32(d.getLength(plain.lengths[:], indexBits+1)), 0
 	if words[0] != 0 {
-		words[1] = uint32(d.getLength(plain[plainCounter:], counterLengths, counterBits))
+		words[1] = uint32(d.getLength(plain.counter[:], counterBits))
 	}
 }

@@ -4,12 +4,12 @@ package delta
 
 import "math/bits"
 
-// encodeResiduals codes cur against ref, from which it differs. ref has no baselines if it is one.
+// encodeResiduals codes cur against the prediction, or the first baseline if that is all there is, from which it
+// differs.
 func (c *Compact) encodeResiduals(
-	e *RangeEncoder, comp *Component, symbols []decision, cur []uint32, ref *reference, past *Past,
+	e *RangeEncoder, comp *Component, symbols *symbolModel, cur []uint32, past *Past, moving bool,
 ) {
-	c.activity = shownResiduals
-	x := progress{first: c.largest == 0, same: ref.base == nil}
+	x := c.beginResiduals(past, moving)
 	var n amount
 	for i := range comp.Fields {
 		f := &comp.Fields[i]
@@ -19,28 +19,27 @@ func (c *Compact) encodeResiduals(
 		field, implied := comp.first+i, i == comp.last && x.same
 		switch f.Kind {
 		case Plain:
-			x.same = e.putPlain(f, c.plain(field), cur, ref.row, past, implied) && x.same
+			x.same = e.putPlain(f, c.plain(field), cur, x.ref, past, implied) && x.same
 		case Quat:
-			x = c.encodeQuat(e, &n, comp, i, &symbols[symbolChart], cur, ref, past, x)
+			c.encodeQuat(e, &n, comp, i, &symbols.chart, cur, past, &x)
 		case Linear, Wrap:
 			col := &c.columns[field]
 			m := c.number(col)
-			c.aimField(&n, m, col, f, ref, past, x.first)
-			if f.beside && ref.base != nil {
-				c.aimTogether(&n, f, &comp.Fields[i-1], cur, ref)
+			c.aimField(&n, m, col, f, past, &x)
+			if f.beside && moving {
+				c.aimTogether(&n, f, &comp.Fields[i-1], cur, past)
 			}
 			v := f.signed(f.code(cur), uint64(n.at))
 			n.learn(m, v)
 			e.putNumber(&n, m, v, f.Bits, implied)
-			c.showNumber(&n, v)
-			x.first, x.same = false, x.same && v == 0
+			c.showNumber(&n, v, &x)
 		default:
-			plain, changed := c.plain(field), f.differs(cur, ref.row)
+			plain, changed := c.plain(field), f.differs(cur, x.ref)
 			if !implied {
-				e.put(&plain[plainChanged], changed)
+				e.put(&plain.changed, changed)
 			}
 			if changed {
-				f.putChange(e, plain, cur, ref.row)
+				f.putChange(e, plain, cur, x.ref)
 			}
 			x.same = x.same && !changed
 		}
@@ -49,51 +48,59 @@ func (c *Compact) encodeResiduals(
 }
 
 // plain returns the decisions of a field that is neither Linear, Wrap nor Quat.
-func (c *Compact) plain(field int) []decision {
-	return c.model.decisions[c.columns[field].decisions:][:plainDecisions]
-}
+func (c *Compact) plain(field int) *plainModel { return &c.model.plains[c.columns[field].of] }
+
+// number returns what the model has learnt of a field that is.
+func (c *Compact) number(col *compactColumn) *numberModel { return &c.model.numbers[col.of] }
 
 // progress is the state of the residuals of one row.
 type progress struct {
-	first bool // the entity has shown no number yet
-	same  bool // no residual so far shows the difference, and one must
-	quats int  // Quat fields so far
+	ref    []uint32 // the row that residuals refer to: the prediction, or the first baseline
+	moving bool     // it is the prediction
+	first  bool     // the entity has shown no number yet
+	same   bool     // no residual so far shows the difference, and one must
+	quats  int      // Quat fields so far
+}
+
+// beginResiduals begins the residuals of a row.
+func (c *Compact) beginResiduals(past *Past, moving bool) progress {
+	c.activity = shownResiduals
+	ref := past.Base
+	if moving {
+		ref = c.row
+	}
+	return progress{ref: ref, moving: moving, first: c.largest == 0, same: !moving}
 }
 
 // encodeQuat codes Quat field i of a row: whether the chart is that of the reference, else the
 // chart; and three numbers.
 func (c *Compact) encodeQuat(
-	e *RangeEncoder, n *amount, comp *Component, i int, chart *decision, row []uint32,
-	ref *reference, past *Past, x progress,
-) progress {
+	e *RangeEncoder, n *amount, comp *Component, i int, chart *decision, row []uint32, past *Past, x *progress,
+) {
 	f := &comp.Fields[i]
 	q := row[f.word:][:4]
-	same := q[0] == ref.row[f.word]
+	same := q[0] == x.ref[f.word]
 	e.put(chart, same)
 	if !same {
 		e.encodeBits(uint64(q[0]), 2)
 		x.same = false
 	}
-	r := c.inChart(f, x.quats, ref, past, q[0])
-	x.quats++
+	r := c.inChart(f, past, q[0], x)
 	m := c.number(&c.columns[comp.first+i])
 	for j := range r.base {
 		c.aimQuat(n, m, f, &r, j, x.first)
 		v := int64(q[j+1]) - n.at
 		n.learn(m, v)
 		e.putNumber(n, m, v, f.Bits, x.same && i == comp.last && j == 2)
-		c.showNumber(n, v)
-		x.first, x.same = false, x.same && v == 0
+		c.showNumber(n, v, x)
 	}
-	return x
 }
 
-// decodeResiduals reads into dst what encodeResiduals wrote against ref.
+// decodeResiduals reads into dst what encodeResiduals wrote.
 func (c *Compact) decodeResiduals(
-	d *RangeDecoder, comp *Component, symbols []decision, dst []uint32, ref *reference, past *Past,
+	d *RangeDecoder, comp *Component, symbols *symbolModel, dst []uint32, past *Past, moving bool,
 ) {
-	c.activity = shownResiduals
-	x := progress{first: c.largest == 0, same: ref.base == nil}
+	x := c.beginResiduals(past, moving)
 	var n amount
 	for i := range comp.Fields {
 		f := &comp.Fields[i]
@@ -104,32 +111,33 @@ func (c *Compact) decodeResiduals(
 		field, implied := comp.first+i, i == comp.last && x.same
 		switch f.Kind {
 		case Plain:
-			x.same = d.getPlain(f, c.plain(field), dst, ref.row, past, implied) && x.same
+			x.same = d.getPlain(f, c.plain(field), dst, x.ref, past, implied) && x.same
+			d.check(f, dst)
 		case Quat:
-			x = c.decodeQuat(d, &n, comp, i, &symbols[symbolChart], dst, ref, past, x)
+			c.decodeQuat(d, &n, comp, i, &symbols.chart, dst, past, &x)
 		case Linear, Wrap:
 			col := &c.columns[field]
 			m := c.number(col)
-			c.aimField(&n, m, col, f, ref, past, x.first)
-			if f.beside && ref.base != nil {
-				c.aimTogether(&n, f, &comp.Fields[i-1], dst, ref)
+			c.aimField(&n, m, col, f, past, &x)
+			if f.beside && moving {
+				c.aimTogether(&n, f, &comp.Fields[i-1], dst, past)
 			}
 			v := d.getNumber(&n, m, f.Bits, implied)
 			n.learn(m, v)
 			code, ok := f.plus(uint64(n.at), v)
-			if !ok {
+			if !ok || code > f.Max {
 				d.fail(ErrCode)
 				return
 			}
 			f.setCode(dst, code)
-			c.showNumber(&n, v)
-			x.first, x.same = false, x.same && v == 0
+			c.showNumber(&n, v, &x)
 		default:
-			if plain := c.plain(field); implied || d.get(&plain[plainChanged]) {
-				f.getChange(d, plain, dst, ref.row)
+			if plain := c.plain(field); implied || d.get(&plain.changed) {
+				f.getChange(d, plain, dst, x.ref)
+				d.check(f, dst)
 				x.same = false
 			} else {
-				copy(dst[f.word:][:f.Words()], ref.row[f.word:])
+				copy(dst[f.word:][:f.Words()], x.ref[f.word:])
 			}
 		}
 	}
@@ -137,55 +145,55 @@ func (c *Compact) decodeResiduals(
 
 // decodeQuat reads what encodeQuat wrote.
 func (c *Compact) decodeQuat(
-	d *RangeDecoder, n *amount, comp *Component, i int, chart *decision, row []uint32,
-	ref *reference, past *Past, x progress,
-) progress {
+	d *RangeDecoder, n *amount, comp *Component, i int, chart *decision, row []uint32, past *Past, x *progress,
+) {
 	f := &comp.Fields[i]
 	q := row[f.word:][:4]
-	q[0] = ref.row[f.word]
+	q[0] = x.ref[f.word]
 	if !d.get(chart) {
 		q[0] = uint32(d.decodeBits(2))
 		x.same = false
 	}
-	r := c.inChart(f, x.quats, ref, past, q[0])
-	x.quats++
+	r := c.inChart(f, past, q[0], x)
 	m := c.number(&c.columns[comp.first+i])
 	for j := range r.base {
 		c.aimQuat(n, m, f, &r, j, x.first)
 		v := d.getNumber(n, m, f.Bits, x.same && i == comp.last && j == 2)
 		n.learn(m, v)
-		q[j+1] = uint32(n.at + v) // DecodeRow checks whether it is valid
-		c.showNumber(n, v)
-		x.first, x.same = false, x.same && v == 0
+		q[j+1] = uint32(n.at + v)
+		c.showNumber(n, v, x)
 	}
-	return x
+	d.check(f, row)
+}
+
+// check fails if a field that was read is not valid.
+func (d *RangeDecoder) check(f *Field, row []uint32) {
+	if d.err == nil && !f.valid(row) {
+		d.fail(ErrCode)
+	}
 }
 
 // showNumber notes the residual of a number, which predicts those after it in the entity.
-func (c *Compact) showNumber(n *amount, v int64) {
+func (c *Compact) showNumber(n *amount, v int64, x *progress) {
+	x.first, x.same = false, x.same && v == 0
 	c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
 	if distance := n.parts[0].distance; n.aimed && v != 0 && distance != 0 {
-		if c.trend = trendOn; v^distance < 0 {
-			c.trend = trendBack
-		}
+		c.trend = trendOn + uint(uint64(v^distance)>>63) // trendBack if the signs differ
 	}
 }
 
 // aimField is aim for a Linear or Wrap field.
-func (c *Compact) aimField(
-	n *amount, m numberModel, col *compactColumn, f *Field, ref *reference, past *Past, first bool,
-) {
-	moving := ref.base != nil
-	if !moving || f.Bits > maxAimBits {
-		c.expect(n, int64(f.code(ref.row)), moving, first)
+func (c *Compact) aimField(n *amount, m *numberModel, col *compactColumn, f *Field, past *Past, x *progress) {
+	if !x.moving || f.Bits > maxAimBits {
+		c.expect(n, int64(f.code(x.ref)), x.moving, x.first)
 		return
 	}
 	if col.halfCircle == 0 {
-		c.aimRound(n, m, f, ref, past, first)
+		c.aimRound(n, m, f, past, x.first)
 		return
 	}
-	base := int64(ref.base[f.word])
-	far := col.ahead(base, int64(ref.base2[f.word]), past.Ratio)
+	base := int64(past.Base[f.word])
+	far := col.ahead(base, int64(past.Base2[f.word]), past.Ratio)
 	var near, middle int64
 	if n.nearer = 0; past.third() {
 		n.nearer, near = 1, col.ahead(base, int64(past.Near[f.word]), past.NearRatio)
@@ -193,12 +201,13 @@ func (c *Compact) aimField(
 			n.nearer, middle = 2, col.ahead(base, int64(past.Mid[f.word]), past.MidRatio)
 		}
 	}
-	c.aim(n, m, base, far, near, middle, first)
+	c.aim(n, m, base, far, near, middle, x.first)
 	n.at = min(max(n.at&col.mask, 0), col.max)
 }
 
 // aimTogether aims at f again if it turns together with the field before it, which is in row already.
-func (c *Compact) aimTogether(n *amount, f, before *Field, row []uint32, ref *reference) {
+func (c *Compact) aimTogether(n *amount, f, before *Field, row []uint32, past *Past) {
+	ref := reference{row: c.row, base: past.Base, base2: past.Base2}
 	if at, _, together := ref.together(f, before, row); together {
 		c.expect(n, int64(at), false, false)
 	}
@@ -211,9 +220,9 @@ func (col *compactColumn) ahead(base, earlier, ratio int64) int64 {
 }
 
 // aimRound is aimField for a moving field of any kind, with a circle of any number of codes.
-func (c *Compact) aimRound(n *amount, m numberModel, f *Field, ref *reference, past *Past, first bool) {
-	base := f.code(ref.base)
-	far := f.ahead(base, ref.base2, past.Ratio)
+func (c *Compact) aimRound(n *amount, m *numberModel, f *Field, past *Past, first bool) {
+	base := f.code(past.Base)
+	far := f.ahead(base, past.Base2, past.Ratio)
 	var near, middle int64
 	if n.nearer = 0; past.third() {
 		n.nearer, near = 1, f.ahead(base, past.Near, past.NearRatio)
@@ -240,7 +249,7 @@ func (f *Field) ahead(base uint64, earlier []uint32, ratio int64) int64 {
 }
 
 // aimQuat is aim for number j of a Quat field.
-func (c *Compact) aimQuat(n *amount, m numberModel, f *Field, r *chartedRotation, j int, first bool) {
+func (c *Compact) aimQuat(n *amount, m *numberModel, f *Field, r *chartedRotation, j int, first bool) {
 	if !r.moving {
 		c.expect(n, r.base[j], false, first)
 	} else {
@@ -259,19 +268,20 @@ type chartedRotation struct {
 	moving bool
 }
 
-// inChart expresses the reference of the n-th Quat field of a row in a chart.
-func (c *Compact) inChart(f *Field, n int, ref *reference, past *Past, chart uint32) (x chartedRotation) {
+// inChart expresses what the next Quat field of a row refers to in a chart.
+func (c *Compact) inChart(f *Field, past *Past, chart uint32, p *progress) (x chartedRotation) {
 	words := past.Base[f.word:][:4]
 	var base *rotation
-	if x.moving = ref.base != nil; x.moving && ref.quats[n].rotated {
-		base = &ref.quats[n].base
+	if x.moving = p.moving; x.moving && c.quats[p.quats].rotated {
+		base = &c.quats[p.quats].base
 	}
 	for j, code := range inChart(words, base, chart, f.Bits) {
 		x.base[j] = int64(code)
 	}
 	if base != nil {
-		x.ahead[0] = ref.quats[n].next.ahead(chart, f.Bits, &x.base)
+		x.ahead[0] = c.quats[p.quats].next.ahead(chart, f.Bits, &x.base)
 	}
+	p.quats++
 	if !x.moving || !past.third() {
 		return x
 	}

@@ -12,20 +12,20 @@ import (
 const HeadDecisions = 256
 
 // PutHead codes a bit by decision i of the user's.
-func (c *Compact) PutHead(e *RangeEncoder, i int, bit bool) { e.put(&c.model.decisions[i], bit) }
+func (c *Compact) PutHead(e *RangeEncoder, i int, bit bool) { e.put(&c.model.heads[i], bit) }
 
 // GetHead reads what PutHead wrote.
-func (c *Compact) GetHead(d *RangeDecoder, i int) bool { return d.get(&c.model.decisions[i]) }
+func (c *Compact) GetHead(d *RangeDecoder, i int) bool { return d.get(&c.model.heads[i]) }
 
 // PutHeadLength codes v < 2^width: its length in unary by the user's n decisions from i on, the
 // last of which serves all further steps, and the bits below its highest one as raw bits.
 func (c *Compact) PutHeadLength(e *RangeEncoder, i, n int, v uint64, width uint) {
-	e.putLength(c.model.decisions[i:i+n], n, v, width)
+	e.putLength(c.model.heads[i:i+n], v, width)
 }
 
 // GetHeadLength reads what PutHeadLength wrote.
 func (c *Compact) GetHeadLength(d *RangeDecoder, i, n int, width uint) uint64 {
-	return d.getLength(c.model.decisions[i:i+n], n, width)
+	return d.getLength(c.model.heads[i:i+n], width)
 }
 
 // PutBits codes the n low bits of v as raw bits, n <= 64.

@@ -98,12 +98,11 @@ func TestCompactWidthIsTheMost(t *testing.T) {
 		s := &script{randomBytes(rng, 400)}
 		x := newCompactTest(t, s.componentWithReferences())
 		c := &x.layout.Components[0]
-		for i := range x.ours.decisions { // as sure as can be of either
-			x.ours.decisions[i] = leastValue &^ mostMet
-			if rng.IntN(2) == 0 {
-				x.ours.decisions[i] = mostValue &^ mostMet
+		x.ours.each(func(d *decision) { // as sure as can be of either
+			if *d = leastValue &^ mostMet; rng.IntN(2) == 0 {
+				*d = mostValue &^ mostMet
 			}
-		}
+		})
 		base2 := s.row(c, nil)
 		base := s.row(c, base2)
 		past := []Past{{}, {Base: base}, {Base: base, Base2: base2, Ratio: 1 << 16}}[rng.IntN(3)]

@@ -191,32 +191,25 @@ func (c *Component) FirstField() int { return c.first }
 // Valid reports whether every code of the row is within its field's range.
 func (c *Component) Valid(row []uint32) bool {
 	for i := range c.Fields {
-		f := &c.Fields[i]
-		switch f.Kind {
-		case Reference:
-			if !validReference(row[f.word:][:2]) {
-				return false
-			}
-		case Quat:
-			if row[f.word] > 3 {
-				return false
-			}
-			for _, x := range row[f.word+1 : f.word+4] {
-				if x>>f.Bits != 0 {
-					return false
-				}
-			}
-		case Bytes:
-			if !f.validBytes(row) {
-				return false
-			}
-		default:
-			if f.code(row) > f.Max {
-				return false
-			}
+		if !c.Fields[i].valid(row) {
+			return false
 		}
 	}
 	return true
+}
+
+// valid reports whether the field's code in the row is within its range.
+func (f *Field) valid(row []uint32) bool {
+	switch f.Kind {
+	case Reference:
+		return validReference(row[f.word:][:2])
+	case Quat:
+		q := row[f.word:][:4]
+		return q[0] <= 3 && (q[1]|q[2]|q[3])>>f.Bits == 0
+	case Bytes:
+		return f.validBytes(row)
+	}
+	return f.code(row) <= f.Max
 }
 
 // MaxComponents is the largest number of components of a layout.

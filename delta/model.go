@@ -2,6 +2,8 @@ package delta
 
 // This file has what Compact learns.
 
+import "reflect"
+
 // Model holds what a [Compact] coding has learnt from a sequence of packets: how likely each
 // decision is in each of its contexts, and how far motions reach. Its size follows from the layout,
 // see [Compact.ModelBytes]. A Model is made by [Compact.NewModel] or
@@ -11,98 +13,160 @@ package delta
 // resulted from each packet, and begins a packet with that of the newest acknowledged one,
 // which it names. So a model never depends on a lost packet.
 type Model struct {
-	decisions []decision
-	shares    []int32  // of the parts of numbers, see aim.go
-	latest    []uint32 // the codes of the latest rows without a baseline
+	heads   []decision
+	numbers []numberModel
+	plains  []plainModel
+	symbols []symbolModel
+	same    []decision // whether a code without a baseline is the latest one
+	latest  []uint32   // the codes of the latest rows without a baseline
 }
 
 // CopyFrom makes m equal to another model. It allocates only if m never was one of that size.
 func (m *Model) CopyFrom(from *Model) {
-	m.decisions = append(m.decisions[:0], from.decisions...)
-	m.shares = append(m.shares[:0], from.shares...)
+	m.heads = append(m.heads[:0], from.heads...)
+	m.numbers = append(m.numbers[:0], from.numbers...)
+	m.plains = append(m.plains[:0], from.plains...)
+	m.symbols = append(m.symbols[:0], from.symbols...)
+	m.same = append(m.same[:0], from.same...)
 	m.latest = append(m.latest[:0], from.latest...)
 }
 
-// Each field has a column of the model of its own until there are so many; further fields share
+// Each field has a part of the model of its own until there are so many; further fields share
 // them.
 const (
-	numberColumns = 32 // of Linear, Wrap and Quat fields
-	plainColumns  = 48 // of fields of all other kinds
-	symbolColumns = 32 // of components
-	latestColumns = 64 // of fields of all kinds
+	numberModels = 32 // of Linear, Wrap and Quat fields
+	plainModels  = 48 // of fields of all other kinds
+	symbolModels = 32 // of components
+	latestCodes  = 64 // of fields of all kinds
 )
 
-// modelLayout locates the columns of models of one layout.
-type modelLayout struct {
-	numbers, plains, components, latest int // columns of each kind
-
-	firstNumber, firstPlain, firstSymbol, firstLatest int // indices of decisions, behind those of heads
-	decisions                                         int
-}
-
-// newModelLayout returns the layout of models for so many fields and components.
-func newModelLayout(numbers, plains, components int) (m modelLayout) {
-	m.numbers, m.plains = min(numbers, numberColumns), min(plains, plainColumns)
-	m.components, m.latest = min(components, symbolColumns), min(numbers+plains, latestColumns)
-	m.firstNumber = HeadDecisions
-	m.firstPlain = m.firstNumber + m.numbers*numberDecisions
-	m.firstSymbol = m.firstPlain + m.plains*plainDecisions
-	m.firstLatest = m.firstSymbol + m.components*symbolDecisions
-	m.decisions = m.firstLatest + m.latest
+// newModel returns a model for so many fields and components that has learnt nothing.
+func newModel(numbers, plains, components int) *Model {
+	latest := min(numbers+plains, latestCodes)
+	m := &Model{
+		heads:   make([]decision, HeadDecisions),
+		numbers: make([]numberModel, min(numbers, numberModels)),
+		plains:  make([]plainModel, min(plains, plainModels)),
+		symbols: make([]symbolModel, min(components, symbolModels)),
+		same:    make([]decision, latest),
+		latest:  make([]uint32, latest),
+	}
+	m.each(func(d *decision) { *d = evenDecision })
+	for i := range m.numbers {
+		shares := &m.numbers[i].shares
+		for j := range shareContexts { // the fourth baseline seldom adds to the third
+			shares[0][j], shares[1][j] = shareOne, shareOne
+		}
+	}
 	return m
 }
 
-// ModelBytes returns the size of a model, without some 100 bytes for the Model itself.
-func (c *Compact) ModelBytes() int {
-	return 4 * (len(c.fresh.decisions) + len(c.fresh.shares) + len(c.fresh.latest))
+// each calls a function for every decision of the model.
+func (m *Model) each(f func(*decision)) {
+	eachOf(m.heads, f)
+	for i := range m.numbers {
+		m.numbers[i].each(f)
+	}
+	for i := range m.plains {
+		m.plains[i].each(f)
+	}
+	for i := range m.symbols {
+		m.symbols[i].each(f)
+	}
+	eachOf(m.same, f)
 }
 
-// The decisions of columns, in order of their index in a column.
+// eachOf calls a function for each of some decisions.
+func eachOf(decisions []decision, f func(*decision)) {
+	for i := range decisions {
+		f(&decisions[i])
+	}
+}
+
+// ModelBytes returns the size of a model, without some 200 bytes for the Model itself.
+func (c *Compact) ModelBytes() int {
+	m := c.fresh
+	return 4*(len(m.heads)+len(m.same)+len(m.latest)) + len(m.numbers)*int(reflect.TypeFor[numberModel]().Size()) +
+		len(m.plains)*int(reflect.TypeFor[plainModel]().Size()) + len(m.symbols)*int(reflect.TypeFor[symbolModel]().Size())
+}
+
+// numberModel is what a model has learnt of a number: a Linear or Wrap field, or the components of a Quat field.
+type numberModel struct {
+	lengths [numberContexts][lengthDecisions]decision
+	fine    [fineStates][2]decision                // whether it is longer than 0 and 1 bits, in some contexts, by the fraction
+	top     [topDecisions]decision                 // the second highest bit, by the length
+	near    [sideLengths * fractionStates]decision // the side of the prediction, for the smallest lengths, by the fraction
+	trend   [trendStates * trendLengths]decision   // and for larger ones, by the trend
+	shares  [shareParts][shareContexts]int32       // see aim.go
+}
+
 const (
-	// Of numbers: lengthDecisions for every context of their length in bits; the second
-	// highest bit for every length; the first two bits of lengths in the fineContexts first
-	// contexts of either kind, by the fraction of the prediction; the side of the prediction, for
-	// the smallest lengths by that fraction, and for larger ones by the trend and the length.
 	lengthDecisions = 12
 	numberContexts  = 24
 	firstContext    = 2  // of the first number of a moving entity
 	laterContext    = 10 // of its later ones
-	numberTop       = numberContexts * lengthDecisions
 	topDecisions    = 12
-	numberFine      = numberTop + topDecisions
-	fineContexts    = 3
+	fineContexts    = 3 // of either kind, the first ones
 	fractionStates  = 3
-	numberSide      = numberFine + 2*fineContexts*2*fractionStates
+	fineStates      = 2 * fineContexts * fractionStates
 	sideLengths     = 2
-	numberTrend     = numberSide + sideLengths*fractionStates
 	trendLengths    = 8
-	numberDecisions = numberTrend + trendStates*trendLengths
-	numberShares    = shareParts * shareContexts
-
-	// Of plain fields and references: whether the field changed; the lengths of the
-	// change or the index; those of a reference's counter; and whether a number goes on as
-	// between the baselines, by whether these agree.
-	plainChanged   = 0
-	plainLength    = 1
-	plainLengths   = 11
-	plainCounter   = plainLength + plainLengths
-	counterLengths = 8
-	plainSteady    = plainCounter + counterLengths
-	plainDecisions = plainSteady + 2
-
-	// Of components: whether the row equals the prediction, by the bits of its motion; if
-	// it doesn't, whether it equals the baseline; whether it equals the baseline where
-	// nothing moves, by whether it changed between the baselines; and whether the chart is that
-	// of the reference. All but the last by the activity of the entity, and by whether it changes
-	// steadily.
-	symbolPredicted = 0
-	symbolStopped   = symbolPredicted + shownStates*motionStates
-	symbolSame      = symbolStopped + shownStates
-	symbolChart     = symbolSame + 2*shownStates
-	symbolDecisions = symbolChart + 1
-	shownStates     = 2 * activityStates
-	motionStates    = 4
 )
+
+// each is [Model.each] for one number.
+func (m *numberModel) each(f func(*decision)) {
+	for i := range m.lengths {
+		eachOf(m.lengths[i][:], f)
+	}
+	for i := range m.fine {
+		eachOf(m.fine[i][:], f)
+	}
+	eachOf(m.top[:], f)
+	eachOf(m.near[:], f)
+	eachOf(m.trend[:], f)
+}
+
+// plainModel is what a model has learnt of a field that is no number.
+type plainModel struct {
+	changed decision
+	lengths [11]decision // of the change, or of the index of a reference
+	counter [8]decision  // lengths of the counter of a reference
+	steady  [2]decision  // whether it goes on as between the baselines, by whether these agree
+}
+
+// each is [Model.each] for one field.
+func (m *plainModel) each(f func(*decision)) {
+	f(&m.changed)
+	eachOf(m.lengths[:], f)
+	eachOf(m.counter[:], f)
+	eachOf(m.steady[:], f)
+}
+
+// symbolModel is what a model has learnt of a component: whether the row equals the prediction, by the bits of its
+// motion; if it doesn't, whether it equals the baseline; whether it equals the baseline where nothing moves, by whether
+// it changed between the baselines; and whether the chart is that of the reference. All but the last are by the
+// activity of the entity, and by whether it changes steadily.
+type symbolModel struct {
+	predicted [shownStates][motionStates]decision
+	stopped   [shownStates]decision
+	same      [2 * shownStates]decision
+	chart     decision
+}
+
+const (
+	shownStates  = 2 * activityStates
+	motionStates = 4
+)
+
+// each is [Model.each] for one component.
+func (m *symbolModel) each(f func(*decision)) {
+	for i := range m.predicted {
+		eachOf(m.predicted[i][:], f)
+	}
+	eachOf(m.stopped[:], f)
+	eachOf(m.same[:], f)
+	f(&m.chart)
+}
 
 // The activity of an entity is what its rows so far have shown.
 const (
@@ -120,24 +184,6 @@ const (
 	trendBack
 	trendStates
 )
-
-// newModel returns a model that has learnt nothing.
-func newModel(l *modelLayout) *Model {
-	m := &Model{
-		decisions: make([]decision, l.decisions),
-		shares:    make([]int32, l.numbers*numberShares),
-		latest:    make([]uint32, l.latest),
-	}
-	for i := range m.decisions {
-		m.decisions[i] = evenDecision
-	}
-	for i := range m.shares {
-		if i/shareContexts%shareParts < 2 { // the fourth baseline seldom adds to the third
-			m.shares[i] = shareOne
-		}
-	}
-	return m
-}
 
 // NewModel returns a model that has learnt nothing.
 func (c *Compact) NewModel() *Model { return c.fresh.clone() }
@@ -166,11 +212,15 @@ const (
 	mostValue    = 1<<32 - leastChance<<16
 )
 
-// rates are the steps by which a decision moves towards an observed bit, in units of 1/65536, by
-// how often it was met. All bits weigh the same at first; later, about the last 120 do.
-var rates = func() (r [mostMet + 1]uint16) {
+// A pace is how a decision learns a bit: its low half is the step by which it moves towards it, in units of 1/65536, and
+// its high half how often it was met then.
+type pace uint32
+
+// paces has the pace of decisions by how often they were met. All bits weigh the same at first; later, about the last
+// 120 do.
+var paces = func() (r [mostMet + 1]pace) {
 	for n := range r {
-		r[n] = uint16(655360 / (10*n + 16))
+		r[n] = pace(655360/(10*n+16) | min(n+1, mostMet)<<16)
 	}
 	return r
 }()
@@ -179,10 +229,13 @@ var rates = func() (r [mostMet + 1]uint16) {
 func (d decision) chance() uint32 { return uint32(d >> 16) }
 
 // learn moves the probability towards a bit, which is all ones or 0.
-func (d *decision) learn(set uint64) {
-	v := int64(*d)
+func (d *decision) learn(set uint64) { *d = d.after(set) }
+
+// after returns the decision when it has learnt a bit.
+func (d decision) after(set uint64) decision {
+	v := int64(d)
 	target := int64(leastValue + (mostValue-leastValue)&set)
-	n := v & mostMet
-	v += (target - v) * int64(rates[n]) >> 16
-	*d = decision(v&^mostMet | min(n+1, mostMet))
+	p := paces[v&mostMet]
+	v += (target - v) * int64(uint16(p)) >> 16
+	return decision(v&^mostMet | int64(p>>16))
 }

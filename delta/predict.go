@@ -2,7 +2,10 @@ package delta
 
 // This file extrapolates rows from two baselines.
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // MaxExtrapolation bounds how far prediction goes beyond the first baseline, in units of
 // the distance between the two. Beyond that an old motion predicts nothing: the prediction
@@ -57,42 +60,55 @@ func alike(a, b []uint32) bool { return &a[0] == &b[0] || equal(a, b) }
 
 // extrapolate is predict for rows that differ.
 func (p *predictor) extrapolate(c *Component, base, base2 []uint32, ratio int64) (moving bool) {
-	p.row = append(p.row[:0], base...)
+	p.row = slices.Grow(p.row[:0], len(base))[:len(base)]
 	p.quats, p.moved = p.quats[:0], 0
 	for i := range c.Fields {
 		f := &c.Fields[i]
 		switch f.Kind {
 		case Linear, Wrap:
-			b, b2 := f.code(base), f.code(base2)
-			p.moved |= max(b, b2) - min(b, b2)
-			if f.Bits > maxMovingBits {
-				continue // rest
-			}
-			d := int64(b - b2)
-			if f.Kind == Wrap {
-				d = f.signed(b, b2)
-			}
-			next := int64(b) + (d*ratio+1<<15)>>16
-			if f.Kind == Wrap {
-				next = f.around(next)
-			}
-			f.setCode(p.row, uint64(min(max(next, 0), int64(f.Max))))
+			b := f.code(base)
+			next, moved := f.extrapolate(b, f.code(base2), ratio)
+			f.setCode(p.row, next)
+			p.moved |= moved
+			moving = moving || next != b
 		case Quat:
-			p.quats = append(p.quats, quatPrediction{})
 			w := f.word
-			if q := &p.quats[len(p.quats)-1]; !equal(base[w:w+4], base2[w:w+4]) {
-				q.rotated = true
-				p.moved |= quatMoved(base[w:w+4], base2[w:w+4])
-				q.base.set(base[w:w+4], f.Bits)
-				q.base2.set(base2[w:w+4], f.Bits)
-				q.next.extrapolate(&q.base, &q.base2, ratio, f.Bits)
-				l := q.next.largest()
-				p.row[w] = l
-				q.next.chartTo((*[3]uint32)(p.row[w+1:]), l, f.Bits)
-			}
+			moving = p.rotate((*[4]uint32)(p.row[w:]), (*[4]uint32)(base[w:]), (*[4]uint32)(base2[w:]), ratio, f.Bits) || moving
+		default:
+			copy(p.row[f.word:][:f.Words()], base[f.word:])
 		}
 	}
-	return !equal(p.row, base)
+	return moving
+}
+
+// extrapolate returns the code of a Linear or Wrap field that is expected after two others, and their distance.
+func (f *Field) extrapolate(b, b2 uint64, ratio int64) (next, moved uint64) {
+	moved = max(b, b2) - min(b, b2)
+	if f.Bits > maxMovingBits {
+		return b, moved // rest
+	}
+	if f.Kind == Wrap {
+		return uint64(f.around(int64(b) + (f.signed(b, b2)*ratio+1<<15)>>16)), moved
+	}
+	return uint64(min(max(int64(b)+(int64(b-b2)*ratio+1<<15)>>16, 0), int64(f.Max))), moved
+}
+
+// rotate extrapolates the codes of a Quat field into row.
+func (p *predictor) rotate(row, base, base2 *[4]uint32, ratio int64, b uint) (moving bool) {
+	*row = *base
+	p.quats = append(p.quats, quatPrediction{})
+	if *base == *base2 {
+		return false
+	}
+	q := &p.quats[len(p.quats)-1]
+	q.rotated = true
+	p.moved |= quatMoved(base[:], base2[:])
+	q.base.set(base[:], b)
+	q.base2.set(base2[:], b)
+	q.next.extrapolate(&q.base, &q.base2, ratio, b)
+	row[0] = q.next.largest()
+	q.next.chartTo((*[3]uint32)(row[1:]), row[0], b)
+	return *row != *base
 }
 
 // signed reads the low n bits of v as a number in two's complement; v is 0 for n = 0.

@@ -171,9 +171,8 @@ func isqrt(n int64) int64 {
 	return x
 }
 
+// abs returns the magnitude of x, without a branch: signs are hard to predict.
 func abs(x int64) int64 {
-	if x < 0 {
-		return -x
-	}
-	return x
+	sign := x >> 63 // -1 or 0
+	return (x ^ sign) - sign
 }

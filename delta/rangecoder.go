@@ -188,11 +188,10 @@ func (d *RangeDecoder) decode(chance uint32) bool {
 // and does not branch on the bit: many bits are as likely as not.
 func (d *RangeDecoder) narrow(chance uint32) (set uint64) {
 	part := d.width >> chanceBits * uint64(chance)
-	_, below := bits.Sub64(d.at, part, 0)
-	set = -below
 	rest := d.width - part
-	d.width = rest ^ (rest^part)&set
-	d.at -= part &^ set
+	above, below := bits.Sub64(d.at, part, 0)
+	set = -below
+	d.at, d.width = above+part&set, rest^(rest^part)&set
 	return set
 }
 

@@ -127,13 +127,8 @@ func (q Quat) Encode32(v [4]float32) (code QuatCode, ok bool) {
 // Decode returns the unit quaternion x, y, z, w of a code; the component left out is positive. It gives zeros and false
 // for a code that Encode never produces.
 func (q Quat) Decode(code QuatCode) (v [4]float64, ok bool) {
-	if m := uint32(q.Max()); code.Largest > 3 || code.A > m || code.B > m || code.C > m {
-		return v, false
-	}
-	m := int64(q.Max())
-	a, b, c := 2*int64(code.A)-m, 2*int64(code.B)-m, 2*int64(code.C)-m
-	rest := 2*m*m - a*a - b*b - c*c
-	if !quatReachable(a, b, c, rest) || q.bits >= quatTwins && q.hasLowerTwin(code) {
+	a, b, c, rest, ok := q.squares(code)
+	if !ok {
 		return v, false
 	}
 	kept := &quatKept[code.Largest&3]
@@ -142,6 +137,24 @@ func (q Quat) Decode(code QuatCode) (v [4]float64, ok bool) {
 	v[kept[2]&3] = float64(c) * q.unit
 	v[code.Largest&3] = math.Sqrt(float64(rest)) * q.unit
 	return v, true
+}
+
+// Valid reports whether Encode can produce a code.
+func (q Quat) Valid(code QuatCode) bool {
+	_, _, _, _, ok := q.squares(code)
+	return ok
+}
+
+// squares returns the three kept components of a code in units, and the square of the one left out. It returns false
+// for a code that Encode never produces.
+func (q Quat) squares(code QuatCode) (a, b, c, rest int64, ok bool) {
+	m := int64(q.Max())
+	if code.Largest > 3 || int64(max(code.A, code.B, code.C)) > m {
+		return 0, 0, 0, 0, false
+	}
+	a, b, c = 2*int64(code.A)-m, 2*int64(code.B)-m, 2*int64(code.C)-m
+	rest = 2*m*m - a*a - b*b - c*c
+	return a, b, c, rest, quatReachable(a, b, c, rest) && (q.bits < quatTwins || !q.hasLowerTwin(code))
 }
 
 // Decode32 is Decode rounded to float32.

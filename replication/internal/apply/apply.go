@@ -84,7 +84,7 @@ func (a *Applier) update(slot uint32, m *replica) bool {
 	m.partly = true
 	for i := range state.Layout.Coded {
 		at := &state.Layout.Coded[i]
-		if row := state.Row(at.Number, at.Comp.Words); !sameRow(row, old.Row(at.Number, at.Comp.Words)) {
+		if row := state.RowAt(at); !sameRow(row, old.RowAt(at)) {
 			a.writeRow(slot, m, at, row)
 		}
 	}
@@ -295,12 +295,11 @@ func sameRow(a, b []uint32) bool {
 	if len(a) > 0 && &a[0] == &b[0] {
 		return true // shared
 	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
+	differ := uint32(0)
+	for i, x := range a {
+		differ |= b[i] ^ x
 	}
-	return true
+	return differ == 0
 }
 
 // adopt adds to a local entity the components that it lacks. It leaves out a relation if the entity

@@ -137,7 +137,7 @@ func QuatCode(words []uint32) quantize.QuatCode {
 func (q *Codec) Valid(words []uint32) (ok bool) {
 	switch q.Op {
 	case OpQuat:
-		_, ok = q.Quat.Decode(QuatCode(words))
+		ok = q.Quat.Valid(QuatCode(words))
 	case OpUnit:
 		_, ok = q.Unit.Decode(uint64(words[0]), uint64(words[1]))
 	case OpHalf:

@@ -123,7 +123,7 @@ func (c *compactEntries) alike(places []Place, rows []uint32, b *baselines) (wor
 	}
 	for i := range places {
 		at := &places[i]
-		from, to := at.offset, at.offset+at.words
+		from, to := at.offset, at.end
 		past.Base = words1[from:to:to]
 		if words2 != nil {
 			past.Base2 = words2[from:to:to]

@@ -43,6 +43,14 @@ func (h *HeldState) Row(c, n int) []uint32 {
 	return h.sharedRow(o)
 }
 
+// RowAt returns the state's row at a place of its layout. The row must not be written to.
+func (h *HeldState) RowAt(p *Place) []uint32 {
+	if p.offset >= 0 {
+		return h.Words[p.offset:p.end:p.end]
+	}
+	return h.sharedRow(p.offset)
+}
+
 // sharedRow returns the row that the layout places outside of the words.
 func (h *HeldState) sharedRow(offset int) []uint32 {
 	if offset == noRow {
@@ -111,8 +119,9 @@ const minHeld = 4
 
 // nth returns the state that has i older ones.
 func (h *HeldStates) nth(i int) *HeldState {
-	if i += int(h.first); i >= len(h.Ring) {
-		i -= len(h.Ring)
+	i += int(h.first)
+	if j := i - len(h.Ring); j >= 0 {
+		i = j
 	}
 	return &h.Ring[i]
 }

@@ -26,6 +26,7 @@ type Layout struct {
 type Place struct {
 	Number int // of the component
 	offset int // as in Layout.offsets
+	end    int // offset and words
 	words  int // of the row
 	own    int // how many places are in the words of a state, without interruption from this one on
 	work   int // to decode the row
@@ -107,7 +108,7 @@ func (l *Layout) add(c int, comp *schema.Component) {
 		l.words += comp.Words
 	}
 	if comp.Words > 0 {
-		at := Place{Number: c, offset: l.offsets[c], words: comp.Words, work: comp.Layout.Work(), Comp: comp}
+		at := Place{Number: c, offset: l.offsets[c], end: l.offsets[c] + comp.Words, words: comp.Words, work: comp.Layout.Work(), Comp: comp}
 		l.Coded = append(l.Coded, at)
 		if comp.Layout.Moves() {
 			l.moving = append(l.moving, at)

@@ -182,6 +182,11 @@ func (c *Component) ValidRow(row []uint32) bool {
 // ValidDecoded is ValidRow for a row that the delta coder returned without an error: all its codes are within the
 // ranges of their fields.
 func (c *Component) ValidDecoded(row []uint32) bool {
+	return len(c.checked) == 0 || c.validChecked(row)
+}
+
+// validChecked reports whether those columns are valid that not all codes are valid for.
+func (c *Component) validChecked(row []uint32) bool {
 	for _, i := range c.checked {
 		if col := &c.Columns[i]; !col.Codec.Valid(row[col.Word:]) {
 			return false
