@@ -36,7 +36,7 @@ type amount struct {
 	above   int64 // how far the fine prediction is above that, in units of 1/2^fineBits codes
 	aimed   bool
 	trend   uint // of the numbers of the entity before it
-	fine    uint // 1 and the index in numberModel.fine, or 0 if lengths has all
+	first   uint // which decisions of numberModel.first: of the context, or of the context and the fraction
 
 	nearer int              // baselines that are nearer than the second
 	parts  [shareParts]part // the second baseline, and the corrections that nearer ones suggest
@@ -53,8 +53,9 @@ type part struct {
 // expect prepares a number of which the baselines show nothing but the code to expect. moving reports whether the
 // others of the row are extrapolated.
 func (c *Compact) expect(n *amount, code int64, moving, first bool) {
-	n.at, n.above, n.fine, n.aimed = code, 0, 0, false
+	n.at, n.above, n.aimed, n.parts[0].distance = code, 0, false, 0
 	n.context = numberContext(moving, first, 0, 0, c.largest)
+	n.first = n.context
 }
 
 // aim prepares a number of a field. base is its code at the first baseline. The distances from there to where the
@@ -76,9 +77,8 @@ func (c *Compact) aim(n *amount, m *numberModel, base, far, near, middle int64, 
 	}
 	n.context = numberContext(true, first, ahead, spread, c.largest)
 	n.aimed, n.trend = true, c.trend
-	if n.fine = fineDecisions[n.context&31]; n.fine != 0 {
-		n.fine += n.fraction()
-	}
+	states := &fractions[n.context&31]
+	n.first = states.at + states.by*n.fraction()
 }
 
 // reach sets part i and returns the share of it.
@@ -93,10 +93,10 @@ func (n *amount) reach(m *numberModel, i uint, distance int64) int64 {
 
 // learn moves the shares towards those that would have predicted the number. v is its residual.
 func (n *amount) learn(m *numberModel, v int64) {
-	left := v<<fineBits - n.above
-	if !n.aimed || left == 0 {
+	if !n.aimed {
 		return
 	}
+	left := v<<fineBits - n.above
 	n.parts[0].learn(&m.shares[0], left, reachStep)
 	if n.nearer > 0 {
 		if n.parts[1].learn(&m.shares[1], left, turnStep); n.nearer > 1 {
@@ -105,12 +105,10 @@ func (n *amount) learn(m *numberModel, v int64) {
 	}
 }
 
-// learn moves the share of the part by most at the most. left is by how much the prediction was too low.
+// learn moves the share of the part, by most at the most. left is by how much the prediction was too low.
 func (p *part) learn(shares *[shareContexts]int32, left, most int64) {
-	if p.distance == 0 {
-		return
-	}
-	step := min(abs(left)<<16>>((p.size+shareCaution)&63), most)
+	some := (p.distance | -p.distance) >> 63 // -1, or 0 if there is no distance, of which a share would be nothing
+	step := min(abs(left)<<16>>((p.size+shareCaution)&63), most) & some
 	back := (p.distance ^ left) >> 63 // -1 or 0
 	share := &shares[p.share]
 	*share = int32(min(max(int64(*share)+(step^back)-back, -shareMost), shareMost))
@@ -135,22 +133,25 @@ func numberContext(moving, first bool, ahead, spread, largest uint) uint {
 // fractionStates-1 if it is between two.
 func (n *amount) fraction() uint { return uint(abs(n.above)) * fractionStates / (1<<(fineBits-1) + 1) }
 
-// length returns the decision whether the length of a number exceeds some bits. For the first two
-// it depends on the fraction too, where numbers are so well predicted that this matters.
+// length returns the decision whether the length of a number exceeds some bits.
 func (n *amount) length(m *numberModel, bits uint) *decision {
-	if bits < 2 && n.fine != 0 {
-		return &m.fine[n.fine-1][bits]
+	if bits < 2 {
+		return &m.first[n.first][bits]
 	}
-	return &m.lengths[n.context][min(bits, lengthDecisions-1)]
+	return &m.lengths[n.context][min(bits-2, lengthDecisions-1)]
 }
 
-// fineDecisions has 1 and where numberModel.fine begins with a context, or 0 if it does not have it.
-var fineDecisions = func() (at [32]uint) {
-	for k := range uint(fineContexts) {
-		at[firstContext+k] = 1 + k*fractionStates
-		at[laterContext+k] = 1 + (k+fineContexts)*fractionStates
+// fractions has which decisions of numberModel.first a context has: from at on, by times the fraction. They depend on
+// the fraction where numbers are so well predicted that this matters.
+var fractions = func() (of [32]struct{ at, by uint }) {
+	for k := range of {
+		of[k].at = min(uint(k), numberContexts-1)
 	}
-	return at
+	for k := range fineContexts {
+		of[firstContext+k].at, of[firstContext+k].by = uint(numberContexts+k*fractionStates), 1
+		of[laterContext+k].at, of[laterContext+k].by = uint(numberContexts+(fineContexts+k)*fractionStates), 1
+	}
+	return of
 }()
 
 // side returns the decision on which side of its prediction a number of some bits, 1 or more, is, and the sign of the

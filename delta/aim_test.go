@@ -137,8 +137,8 @@ func TestNumbersAreReadLikeTheSlowTwin(t *testing.T) {
 				above: rng.Int64N(1<<fineBits+1) - 1<<(fineBits-1), trend: rng.UintN(trendStates),
 			}
 			x.parts[0].distance = rng.Int64N(3) - 1
-			if x.fine = fineDecisions[x.context]; x.fine != 0 && rng.IntN(4) > 0 {
-				x.fine += x.fraction()
+			if x.first = x.context; rng.IntN(4) > 0 {
+				x.first = fractions[x.context].at + fractions[x.context].by*x.fraction()
 			}
 			width, implied := 1+rng.UintN(16), rng.IntN(4) == 0
 			var v [2]int64

@@ -2,6 +2,8 @@ package delta
 
 // This file has the coding Compact: the decisions of rows, and rows without a baseline.
 
+import "math/bits"
+
 // Compact codes rows in few bits: each decision costs the less the more likely it was,
 // given what a [Model] has learnt in its context. The bits depend on the model and on
 // everything before them in the packet, so they are for one peer only. A Compact holds
@@ -242,17 +244,15 @@ func (c *Compact) same(past *Past) int {
 }
 
 // motion returns how far the component went between its baselines: 0 if hardly, to 3.
-func (c *Compact) motion() int {
-	switch {
-	case c.moved <= 1:
-		return 0
-	case c.moved <= 3:
-		return 1
-	case c.moved <= 15:
-		return 2
+func (c *Compact) motion() uint8 { return motions[bits.Len64(c.moved)] }
+
+// motions has the result of Compact.motion by the bits of the distance.
+var motions = func() (m [65]uint8) {
+	for n := range m {
+		m[n] = []uint8{0, 0, 1, 2, 2, motionStates - 1}[min(n, 5)]
 	}
-	return 3
-}
+	return m
+}()
 
 // encodeFull codes a row without a baseline.
 func (c *Compact) encodeFull(e *RangeEncoder, comp *Component, cur []uint32) {

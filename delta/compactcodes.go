@@ -151,13 +151,9 @@ func (e *RangeEncoder) putSteps(known, n, width uint, x *amount, m *numberModel)
 // the most, and each depends on the one before it.
 func (d *RangeDecoder) getSteps(n, width uint, x *amount, m *numberModel) uint {
 	at, wide := d.at, d.width
-	lengths := &m.lengths[x.context]
-	first := (*[2]decision)(lengths[:])
-	if x.fine != 0 {
-		first = &m.fine[x.fine-1]
-	}
+	first, lengths := &m.first[x.first], &m.lengths[x.context]
 	for n < width {
-		p := &lengths[min(n, lengthDecisions-1)]
+		p := &lengths[min(n-2, lengthDecisions-1)]
 		if n < 2 {
 			p = &first[n]
 		}

@@ -177,7 +177,7 @@ func (d *RangeDecoder) check(f *Field, row []uint32) {
 func (c *Compact) showNumber(n *amount, v int64, x *progress) {
 	x.first, x.same = false, x.same && v == 0
 	c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
-	if distance := n.parts[0].distance; n.aimed && v != 0 && distance != 0 {
+	if distance := n.parts[0].distance; v != 0 && distance != 0 {
 		c.trend = trendOn + uint(uint64(v^distance)>>63) // trendBack if the signs differ
 	}
 }

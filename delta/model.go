@@ -92,34 +92,34 @@ func (c *Compact) ModelBytes() int {
 
 // numberModel is what a model has learnt of a number: a Linear or Wrap field, or the components of a Quat field.
 type numberModel struct {
-	lengths [numberContexts][lengthDecisions]decision
-	fine    [fineStates][2]decision                // whether it is longer than 0 and 1 bits, in some contexts, by the fraction
-	top     [topDecisions]decision                 // the second highest bit, by the length
-	near    [sideLengths * fractionStates]decision // the side of the prediction, for the smallest lengths, by the fraction
-	trend   [trendStates * trendLengths]decision   // and for larger ones, by the trend
-	shares  [shareParts][shareContexts]int32       // see aim.go
+	first   [firstStates][2]decision                  // whether it is longer than 0 and 1 bits, see amount.first
+	lengths [numberContexts][lengthDecisions]decision // than 2 bits and more, by the context
+	top     [topDecisions]decision                    // the second highest bit, by the length
+	near    [sideLengths * fractionStates]decision    // the side of the prediction, for the smallest lengths, by the fraction
+	trend   [trendStates * trendLengths]decision      // and for larger ones, by the trend
+	shares  [shareParts][shareContexts]int32          // see aim.go
 }
 
 const (
-	lengthDecisions = 12
+	lengthDecisions = 10
 	numberContexts  = 24
 	firstContext    = 2  // of the first number of a moving entity
 	laterContext    = 10 // of its later ones
 	topDecisions    = 12
 	fineContexts    = 3 // of either kind, the first ones
 	fractionStates  = 3
-	fineStates      = 2 * fineContexts * fractionStates
+	firstStates     = numberContexts + 2*fineContexts*fractionStates
 	sideLengths     = 2
 	trendLengths    = 8
 )
 
 // each is [Model.each] for one number.
 func (m *numberModel) each(f func(*decision)) {
+	for i := range m.first {
+		eachOf(m.first[i][:], f)
+	}
 	for i := range m.lengths {
 		eachOf(m.lengths[i][:], f)
-	}
-	for i := range m.fine {
-		eachOf(m.fine[i][:], f)
 	}
 	eachOf(m.top[:], f)
 	eachOf(m.near[:], f)

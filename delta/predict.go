@@ -62,6 +62,7 @@ func alike(a, b []uint32) bool { return &a[0] == &b[0] || equal(a, b) }
 func (p *predictor) extrapolate(c *Component, base, base2 []uint32, ratio int64) (moving bool) {
 	p.row = slices.Grow(p.row[:0], len(base))[:len(base)]
 	p.quats, p.moved = p.quats[:0], 0
+	differ := uint64(0)
 	for i := range c.Fields {
 		f := &c.Fields[i]
 		switch f.Kind {
@@ -70,7 +71,7 @@ func (p *predictor) extrapolate(c *Component, base, base2 []uint32, ratio int64)
 			next, moved := f.extrapolate(b, f.code(base2), ratio)
 			f.setCode(p.row, next)
 			p.moved |= moved
-			moving = moving || next != b
+			differ |= next ^ b
 		case Quat:
 			w := f.word
 			moving = p.rotate((*[4]uint32)(p.row[w:]), (*[4]uint32)(base[w:]), (*[4]uint32)(base2[w:]), ratio, f.Bits) || moving
@@ -78,7 +79,7 @@ func (p *predictor) extrapolate(c *Component, base, base2 []uint32, ratio int64)
 			copy(p.row[f.word:][:f.Words()], base[f.word:])
 		}
 	}
-	return moving
+	return moving || differ != 0
 }
 
 // extrapolate returns the code of a Linear or Wrap field that is expected after two others, and their distance.

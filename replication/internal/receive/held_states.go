@@ -119,10 +119,8 @@ const minHeld = 4
 
 // nth returns the state that has i older ones.
 func (h *HeldStates) nth(i int) *HeldState {
-	i += int(h.first)
-	if j := i - len(h.Ring); j >= 0 {
-		i = j
-	}
+	i += int(h.first) - len(h.Ring)
+	i += len(h.Ring) & (i >> 63) // without a branch, which nothing predicts
 	return &h.Ring[i]
 }
 
