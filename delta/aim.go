@@ -54,7 +54,7 @@ type part struct {
 // others of the row are extrapolated.
 func (c *Compact) expect(n *amount, code int64, moving, first bool) {
 	n.at, n.above, n.aimed, n.parts[0].distance = code, 0, false, 0
-	n.context = numberContext(moving, first, 0, 0, c.largest)
+	n.context = numberContext(moving, first, 0, 0, uint(bits.Len64(c.shown)))
 	n.first = n.context
 }
 
@@ -75,7 +75,7 @@ func (c *Compact) aim(n *amount, m *numberModel, base, far, near, middle int64, 
 	if n.nearer > 0 {
 		spread = n.parts[1].above
 	}
-	n.context = numberContext(true, first, ahead, spread, c.largest)
+	n.context = numberContext(true, first, ahead, spread, uint(bits.Len64(c.shown)))
 	n.aimed, n.trend = true, c.trend
 	states := &fractions[n.context&31]
 	n.first = states.at + states.by*n.fraction()

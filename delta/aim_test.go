@@ -49,7 +49,7 @@ func TestUsualFieldsAreAimedAtLikeAnyOther(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				past.Mid, past.MidRatio = code(base[0]), 1+rng.Int64N(MaxExtrapolation<<16)
 			}
-			c.largest = rng.UintN(20)
+			c.shown = rng.Uint64N(1 << rng.UintN(20))
 			first := rng.IntN(2) == 0
 			var quick, slow amount
 			c.aimField(&quick, c.number(col), col, field, &past, &progress{ref: base, moving: true, first: first})

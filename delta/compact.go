@@ -42,10 +42,10 @@ type Compact struct {
 	spent uint64 // up to where costs are booked
 
 	// What the rows of the present entity have shown so far.
-	activity int  // shownNothing, shownRows or shownResiduals
-	steady   int  // activityStates if the entity changes steadily, else 0
-	largest  uint // bits of the largest residual
-	trend    uint // of its numbers
+	activity int    // shownNothing, shownRows or shownResiduals
+	steady   int    // activityStates if the entity changes steadily, else 0
+	shown    uint64 // the magnitudes of the residuals, all bits of them together
+	trend    uint   // of its numbers
 }
 
 // compactColumn locates what a model has for a field.
@@ -131,7 +131,7 @@ func (c *Compact) Begin(m *Model) { c.model = m }
 // Entity begins an entity. Its rows predict the activity of its later rows, as does steady, which
 // shows whether the entity changes steadily.
 func (c *Compact) Entity(steady bool) {
-	c.activity, c.largest, c.trend, c.steady = shownNothing, 0, trendNone, 0
+	c.activity, c.shown, c.trend, c.steady = shownNothing, 0, trendNone, 0
 	if steady {
 		c.steady = activityStates
 	}

@@ -26,13 +26,19 @@ func (d *RangeDecoder) get(x *decision) bool { return d.getMask(x) != 0 }
 
 // getMask is get for a bit on which nobody branches. It returns all ones for a bit that is set.
 func (d *RangeDecoder) getMask(x *decision) (set uint64) {
-	before := *x
-	set = d.narrow(before.chance())
-	*x = before.after(set)
-	if d.width < leastRange {
-		d.shift()
-	}
+	set, d.interval = d.mask(d.interval, x)
 	return set
+}
+
+// mask is getMask for a caller that has the interval in hand: several decisions in a row are faster so.
+func (d *RangeDecoder) mask(i interval, x *decision) (set uint64, next interval) {
+	before := *x
+	set = i.narrow(before.chance())
+	*x = before.after(set)
+	if i.width < leastRange {
+		i = d.shifted(i)
+	}
+	return set, i
 }
 
 // putBits codes the n low bits of v as raw bits, n <= 64.
@@ -102,24 +108,30 @@ func (e *RangeEncoder) putNumber(x *amount, m *numberModel, v int64, width uint,
 }
 
 func (d *RangeDecoder) getNumber(x *amount, m *numberModel, width uint, implied bool) int64 {
-	n := d.getSteps(uint(one(implied)), width, x, m)
+	n, i := d.getSteps(d.interval, uint(one(implied)), width, x, m)
 	if n == 0 {
+		d.interval = i
 		return 0
 	}
 	a, rest := uint64(1), n-1
 	if rest > 0 {
 		rest--
-		a = 2 - d.getMask(&m.top[min(rest, topDecisions-1)])
+		a, i = d.mask(i, &m.top[min(rest, topDecisions-1)])
+		a = 2 - a
 	}
 	var negative uint64 // all ones or 0
-	if side, sign := x.side(m, n); side != nil {
-		negative = ^(d.getMask(side) ^ uint64(sign))
-		if rest > 0 {
-			a = a<<rest | d.getBits(rest)
-		}
-	} else {
+	side, sign := x.side(m, n)
+	if side != nil {
+		negative, i = d.mask(i, side)
+		negative = ^(negative ^ uint64(sign))
+	}
+	d.interval = i
+	switch {
+	case side == nil:
 		low := d.getBits(rest + 1)
 		a, negative = a<<rest|low>>1, -(low & 1)
+	case rest > 0:
+		a = a<<rest | d.getBits(rest)
 	}
 	return int64((a ^ negative) - negative)
 }
@@ -148,33 +160,30 @@ func (e *RangeEncoder) putSteps(known, n, width uint, x *amount, m *numberModel)
 }
 
 // getSteps reads a length of up to width bits, of which n are known. It is like a loop around get, but these bits are
-// the most, and each depends on the one before it.
-func (d *RangeDecoder) getSteps(n, width uint, x *amount, m *numberModel) uint {
-	at, wide := d.at, d.width
+// the most, and each depends on the one before it. The caller has the interval in hand.
+func (d *RangeDecoder) getSteps(
+	i interval, n, width uint, x *amount, m *numberModel,
+) (length uint, next interval) {
 	first, lengths := &m.first[x.first], &m.lengths[x.context]
-	for n < width {
+	for ; n < width; n++ {
 		p := &lengths[min(n-2, lengthDecisions-1)]
 		if n < 2 {
 			p = &first[n]
 		}
-		part := wide >> chanceBits * uint64(p.chance())
-		if at >= part {
+		part := i.width >> chanceBits * uint64(p.chance())
+		if i.at >= part {
 			p.learn(0)
-			if d.at, d.width = at-part, wide-part; d.width < leastRange {
-				d.shift()
+			if i.at, i.width = i.at-part, i.width-part; i.width < leastRange {
+				i = d.shifted(i)
 			}
-			return n
+			break
 		}
 		p.learn(math.MaxUint64)
-		n++
-		if wide = part; wide < leastRange {
-			d.at, d.width = at, wide
-			d.shift()
-			at, wide = d.at, d.width
+		if i.width = part; part < leastRange {
+			i = d.shifted(i)
 		}
 	}
-	d.at, d.width = at, wide
-	return n
+	return n, i
 }
 
 // putReference codes the words of a reference as lengths, the second one only if the first one is

@@ -2,8 +2,6 @@ package delta
 
 // This file codes the residuals of a row in Compact.
 
-import "math/bits"
-
 // encodeResiduals codes cur against the prediction, or the first baseline if that is all there is, from which it
 // differs.
 func (c *Compact) encodeResiduals(
@@ -69,7 +67,7 @@ func (c *Compact) beginResiduals(past *Past, moving bool) progress {
 	if moving {
 		ref = c.row
 	}
-	return progress{ref: ref, moving: moving, first: c.largest == 0, same: !moving}
+	return progress{ref: ref, moving: moving, first: c.shown == 0, same: !moving}
 }
 
 // encodeQuat codes Quat field i of a row: whether the chart is that of the reference, else the
@@ -176,7 +174,7 @@ func (d *RangeDecoder) check(f *Field, row []uint32) {
 // showNumber notes the residual of a number, which predicts those after it in the entity.
 func (c *Compact) showNumber(n *amount, v int64, x *progress) {
 	x.first, x.same = false, x.same && v == 0
-	c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
+	c.shown |= uint64(abs(v))
 	if distance := n.parts[0].distance; v != 0 && distance != 0 {
 		c.trend = trendOn + uint(uint64(v^distance)>>63) // trendBack if the signs differ
 	}

@@ -159,15 +159,18 @@ func (e *RangeEncoder) Finish() ([]byte, error) {
 
 // RangeDecoder reads what a [RangeEncoder] wrote. From other bytes it reads arbitrary bits.
 type RangeDecoder struct {
-	at, width uint64 // position in the interval, below its width
-	buf       []byte
-	n         int // bytes read, including zeros behind buf
-	err       error
+	interval
+	buf []byte
+	n   int // bytes read, including zeros behind buf
+	err error
 }
+
+// interval is how far a decoder is: the position in the interval, and the width of that.
+type interval struct{ at, width uint64 } // at < width
 
 // NewRangeDecoder returns a decoder of buf, which must not change while it is read.
 func NewRangeDecoder(buf []byte) RangeDecoder {
-	d := RangeDecoder{buf: buf, width: math.MaxUint64}
+	d := RangeDecoder{buf: buf, interval: interval{width: math.MaxUint64}}
 	d.at = uint64(d.word())<<32 | uint64(d.word())
 	if d.at == d.width { // not in the interval
 		d.fail(ErrCode)
@@ -186,12 +189,12 @@ func (d *RangeDecoder) decode(chance uint32) bool {
 
 // narrow is decode for a caller that widens the interval itself. It returns a mask, all ones for a bit that is set,
 // and does not branch on the bit: many bits are as likely as not.
-func (d *RangeDecoder) narrow(chance uint32) (set uint64) {
-	part := d.width >> chanceBits * uint64(chance)
-	rest := d.width - part
-	above, below := bits.Sub64(d.at, part, 0)
+func (i *interval) narrow(chance uint32) (set uint64) {
+	part := i.width >> chanceBits * uint64(chance)
+	rest := i.width - part
+	above, below := bits.Sub64(i.at, part, 0)
 	set = -below
-	d.at, d.width = above+part&set, rest^(rest^part)&set
+	i.at, i.width = above+part&set, rest^(rest^part)&set
 	return set
 }
 
@@ -210,9 +213,12 @@ func (d *RangeDecoder) decodeBits(n uint) uint64 {
 	return v
 }
 
-func (d *RangeDecoder) shift() {
-	d.width <<= 32
-	d.at = d.at<<32 | uint64(d.word())
+// shift moves 32 bits out of the interval.
+func (d *RangeDecoder) shift() { d.interval = d.shifted(d.interval) }
+
+// shifted is shift for an interval that its caller has in hand.
+func (d *RangeDecoder) shifted(i interval) interval {
+	return interval{i.at<<32 | uint64(d.word()), i.width << 32}
 }
 
 // word reads 4 bytes; behind the end they are zeros.
