@@ -191,35 +191,47 @@ func (c *Compact) DecodeRow(d *RangeDecoder, k int, dst []uint32, past *Past) {
 // [Packed.DecodeChange].
 func (c *Compact) DecodeChange(d *RangeDecoder, k int, dst []uint32, past *Past) (changed bool) {
 	comp := &c.layout.Components[k]
-	base := past.Base
-	symbols := c.symbols(k)
-	moves := base != nil && !rests(comp, base, past.Base2, past.Ratio)
 	switch {
-	case base == nil:
+	case past.Base == nil:
 		c.decodeFull(d, comp, dst)
+		return true
 	case comp.width == 0:
 		return false
-	case !moves || !c.extrapolate(comp, base, past.Base2, past.Ratio):
-		if d.get(&symbols.same[c.same(past)]) {
-			c.activity = max(c.activity, shownRows)
-			if moves {
-				copy(dst, base)
-			}
-			return moves
+	case rests(comp, past.Base, past.Base2, past.Ratio):
+		return c.decodeStill(d, comp, c.symbols(k), dst, past)
+	}
+	c.decodeMoving(d, comp, c.symbols(k), dst, past)
+	return true
+}
+
+// decodeStill reads a row that is not extrapolated, unless it is that of the first baseline.
+func (c *Compact) decodeStill(
+	d *RangeDecoder, comp *Component, symbols *symbolModel, dst []uint32, past *Past,
+) (changed bool) {
+	if d.get(&symbols.same[c.same(past)]) {
+		c.activity = max(c.activity, shownRows)
+		return false
+	}
+	c.decodeResiduals(d, comp, symbols, dst, past, false)
+	return true
+}
+
+// decodeMoving reads a row whose baselines differ.
+func (c *Compact) decodeMoving(d *RangeDecoder, comp *Component, symbols *symbolModel, dst []uint32, past *Past) {
+	switch {
+	case !c.extrapolate(comp, past.Base, past.Base2, past.Ratio):
+		if !c.decodeStill(d, comp, symbols, dst, past) {
+			copy(dst, past.Base)
 		}
-		c.decodeResiduals(d, comp, symbols, dst, past, false)
 	case d.get(&symbols.predicted[c.steady+c.activity][c.motion()]):
 		c.activity = max(c.activity, shownRows)
 		copy(dst, c.row)
-		return true
 	case d.get(&symbols.stopped[c.steady+c.activity]):
 		c.activity = max(c.activity, shownRows)
-		copy(dst, base)
-		return true
+		copy(dst, past.Base)
 	default:
 		c.decodeResiduals(d, comp, symbols, dst, past, true)
 	}
-	return true
 }
 
 // book notes the cost of a field: everything since the last call.
@@ -262,9 +274,9 @@ func (c *Compact) encodeFull(e *RangeEncoder, comp *Component, cur []uint32) {
 		switch {
 		case f.Bits == 0:
 		case f.Kind == Reference:
-			e.putReference(c.plain(comp.first+i), cur[f.word:f.word+2])
+			e.putReference(c.plain(col), cur[f.word:f.word+2])
 		case f.Kind == Bytes:
-			f.putText(e, c.plain(comp.first+i), cur)
+			f.putText(e, c.plain(col), cur)
 		case f.Kind == Quat:
 			e.encodeBits(uint64(cur[f.word]), 2)
 			for _, x := range cur[f.word+1 : f.word+4] {
@@ -293,9 +305,9 @@ func (c *Compact) decodeFull(d *RangeDecoder, comp *Component, dst []uint32) {
 		case f.Bits == 0:
 			f.setCode(dst, 0)
 		case f.Kind == Reference:
-			d.getReference(c.plain(comp.first+i), dst[f.word:f.word+2])
+			d.getReference(c.plain(col), dst[f.word:f.word+2])
 		case f.Kind == Bytes:
-			f.getText(d, c.plain(comp.first+i), dst)
+			f.getText(d, c.plain(col), dst)
 		case f.Kind == Quat:
 			dst[f.word] = uint32(d.decodeBits(2))
 			for j := range 3 {

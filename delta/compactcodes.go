@@ -49,7 +49,15 @@ func (e *RangeEncoder) putBits(v uint64, n uint) {
 	e.encodeBits(v&lowBits(n), n)
 }
 
-func (d *RangeDecoder) getBits(n uint) (v uint64) {
+func (d *RangeDecoder) getBits(n uint) uint64 {
+	if n <= 16 {
+		return d.decodeBits(n)
+	}
+	return d.getManyBits(n)
+}
+
+// getManyBits is getBits for more than 16 bits.
+func (d *RangeDecoder) getManyBits(n uint) (v uint64) {
 	for ; n > 16; n -= 16 {
 		v = v<<16 | d.decodeBits(16)
 	}

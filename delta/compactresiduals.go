@@ -17,7 +17,7 @@ func (c *Compact) encodeResiduals(
 		field, implied := comp.first+i, i == comp.last && x.same
 		switch f.Kind {
 		case Plain:
-			x.same = e.putPlain(f, c.plain(field), cur, x.ref, past, implied) && x.same
+			x.same = e.putPlain(f, c.plain(&c.columns[field]), cur, x.ref, past, implied) && x.same
 		case Quat:
 			c.encodeQuat(e, &n, comp, i, &symbols.chart, cur, past, &x)
 		case Linear, Wrap:
@@ -32,7 +32,7 @@ func (c *Compact) encodeResiduals(
 			e.putNumber(&n, m, v, f.Bits, implied)
 			c.showNumber(&n, v, &x)
 		default:
-			plain, changed := c.plain(field), f.differs(cur, x.ref)
+			plain, changed := c.plain(&c.columns[field]), f.differs(cur, x.ref)
 			if !implied {
 				e.put(&plain.changed, changed)
 			}
@@ -46,7 +46,7 @@ func (c *Compact) encodeResiduals(
 }
 
 // plain returns the decisions of a field that is neither Linear, Wrap nor Quat.
-func (c *Compact) plain(field int) *plainModel { return &c.model.plains[c.columns[field].of] }
+func (c *Compact) plain(col *compactColumn) *plainModel { return &c.model.plains[col.of] }
 
 // number returns what the model has learnt of a field that is.
 func (c *Compact) number(col *compactColumn) *numberModel { return &c.model.numbers[col.of] }
@@ -99,6 +99,7 @@ func (c *Compact) decodeResiduals(
 	d *RangeDecoder, comp *Component, symbols *symbolModel, dst []uint32, past *Past, moving bool,
 ) {
 	x := c.beginResiduals(past, moving)
+	columns := c.columns[comp.first:][:len(comp.Fields)]
 	var n amount
 	for i := range comp.Fields {
 		f := &comp.Fields[i]
@@ -106,15 +107,14 @@ func (c *Compact) decodeResiduals(
 			f.setCode(dst, 0)
 			continue
 		}
-		field, implied := comp.first+i, i == comp.last && x.same
+		col, implied := &columns[i], i == comp.last && x.same
 		switch f.Kind {
 		case Plain:
-			x.same = d.getPlain(f, c.plain(field), dst, x.ref, past, implied) && x.same
+			x.same = d.getPlain(f, c.plain(col), dst, x.ref, past, implied) && x.same
 			d.check(f, dst)
 		case Quat:
 			c.decodeQuat(d, &n, comp, i, &symbols.chart, dst, past, &x)
 		case Linear, Wrap:
-			col := &c.columns[field]
 			m := c.number(col)
 			c.aimField(&n, m, col, f, past, &x)
 			if f.beside && moving {
@@ -130,7 +130,7 @@ func (c *Compact) decodeResiduals(
 			f.setCode(dst, code)
 			c.showNumber(&n, v, &x)
 		default:
-			if plain := c.plain(field); implied || d.get(&plain.changed) {
+			if plain := c.plain(col); implied || d.get(&plain.changed) {
 				f.getChange(d, plain, dst, x.ref)
 				d.check(f, dst)
 				x.same = false

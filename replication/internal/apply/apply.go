@@ -84,8 +84,8 @@ func (a *Applier) update(slot uint32, m *replica) bool {
 	m.partly = true
 	for i := range state.Layout.Coded {
 		at := &state.Layout.Coded[i]
-		if row := state.RowAt(at); !sameRow(row, old.RowAt(at)) {
-			a.writeRow(slot, m, at, row)
+		if !state.SameAt(at, old) {
+			a.writeRow(slot, m, at, state.RowAt(at))
 		}
 	}
 	m.Tick, m.partly = state.Tick, false
@@ -134,7 +134,7 @@ func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldSta
 		comp := &a.Schema.Components[k]
 		row := state.Row(k, comp.Words)
 		if old != nil && old.Generation == state.Generation {
-			if was := old.Row(k, comp.Words); was != nil && sameRow(was, row) {
+			if was := old.Row(k, comp.Words); was != nil && receive.SameRow(was, row) {
 				continue
 			}
 		}
@@ -290,18 +290,6 @@ func (a *Applier) changeComponents(slot uint32, m *replica, state *receive.HeldS
 	m.Layout = state.Layout
 }
 
-// sameRow reports whether two rows of a component are equal.
-func sameRow(a, b []uint32) bool {
-	if len(a) > 0 && &a[0] == &b[0] {
-		return true // shared
-	}
-	differ := uint32(0)
-	for i, x := range a {
-		differ |= b[i] ^ x
-	}
-	return differ == 0
-}
-
 // adopt adds to a local entity the components that it lacks. It leaves out a relation if the entity
 // has another one.
 func (a *Applier) adopt(e ecs.Entity, components []ecs.ID) {
@@ -344,7 +332,7 @@ func (a *Applier) applyResources(m *replica) {
 		}
 		comp := &a.Schema.Components[k]
 		row := state.Row(k, comp.Words)
-		if kept.Has(k) && old != nil && old.Layout.Set.Has(k) && sameRow(old.Row(k, comp.Words), row) {
+		if kept.Has(k) && old != nil && old.Layout.Set.Has(k) && receive.SameRow(old.Row(k, comp.Words), row) {
 			continue
 		}
 		p := a.View.Resources.Find(k)

@@ -313,7 +313,7 @@ func (h *hooks) unchanged(m *replica, ev *hookEvent) bool {
 	before, now := h.view.codes[:comp.Words], h.view.codes[comp.Words:][:comp.Words]
 	comp.ReadColumn(before, h.Components[ev.component].Changed.at(int(ev.before)), 1)
 	comp.ReadColumn(now, p, 1)
-	return sameRow(before, now)
+	return receive.SameRow(before, now)
 }
 
 // announceEnd calls the hooks for everything that the world shows.

@@ -72,7 +72,7 @@ func (v *worldView) differs(e ecs.Entity, k int, p unsafe.Pointer, row []uint32)
 				return i
 			}
 		default:
-			if !sameRow(own, other) {
+			if !receive.SameRow(own, other) {
 				return i
 			}
 		}

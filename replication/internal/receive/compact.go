@@ -111,7 +111,7 @@ func (c *compactEntries) row(k int, dst, base, base2, base3, base4 []uint32) (ch
 func (c *compactEntries) alike(places []Place, rows []uint32, b *baselines) (work int, ok bool) {
 	past := delta.Past{Ratio: b.ratio, NearRatio: b.ratio3, MidRatio: b.ratio4}
 	words1 := b.first.Words
-	var words2, words3, words4 []uint32
+	words2, words3, words4 := words1, words1, words1 // not used where a ratio is 0
 	if b.second != nil {
 		words2 = b.second.Words
 	}
@@ -124,16 +124,8 @@ func (c *compactEntries) alike(places []Place, rows []uint32, b *baselines) (wor
 	for i := range places {
 		at := &places[i]
 		from, to := at.offset, at.end
-		past.Base = words1[from:to:to]
-		if words2 != nil {
-			past.Base2 = words2[from:to:to]
-		}
-		if words3 != nil {
-			past.Near = words3[from:to:to]
-		}
-		if words4 != nil {
-			past.Mid = words4[from:to:to]
-		}
+		past.Base, past.Base2 = words1[from:to:to], words2[from:to:to]
+		past.Near, past.Mid = words3[from:to:to], words4[from:to:to]
 		row := rows[from:to:to]
 		if !c.Coder.DecodeChange(&c.D, at.Number, row, &past) {
 			work++

@@ -2,6 +2,7 @@ package receive
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -49,6 +50,24 @@ func (h *HeldState) RowAt(p *Place) []uint32 {
 		return h.Words[p.offset:p.end:p.end]
 	}
 	return h.sharedRow(p.offset)
+}
+
+// SameAt reports whether another state with the same layout has an equal row at a place.
+func (h *HeldState) SameAt(p *Place, other *HeldState) bool {
+	if p.offset < 0 {
+		return SameRow(h.sharedRow(p.offset), other.sharedRow(p.offset))
+	}
+	a, b := h.Words, other.Words
+	differ := uint32(0) // most rows are short
+	for i := p.offset; i < p.end; i++ {
+		differ |= a[i] ^ b[i]
+	}
+	return differ == 0
+}
+
+// SameRow reports whether two rows of a component are equal.
+func SameRow(a, b []uint32) bool {
+	return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] || slices.Equal(a, b) // shared rows are the same memory
 }
 
 // sharedRow returns the row that the layout places outside of the words.
