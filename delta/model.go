@@ -86,8 +86,10 @@ func eachOf(decisions []decision, f func(*decision)) {
 // ModelBytes returns the size of a model, without some 200 bytes for the Model itself.
 func (c *Compact) ModelBytes() int {
 	m := c.fresh
-	return 4*(len(m.heads)+len(m.same)+len(m.latest)) + len(m.numbers)*int(reflect.TypeFor[numberModel]().Size()) +
-		len(m.plains)*int(reflect.TypeFor[plainModel]().Size()) + len(m.symbols)*int(reflect.TypeFor[symbolModel]().Size())
+	number, plain := reflect.TypeFor[numberModel](), reflect.TypeFor[plainModel]()
+	symbol := reflect.TypeFor[symbolModel]()
+	return 4*(len(m.heads)+len(m.same)+len(m.latest)) +
+		len(m.numbers)*int(number.Size()) + len(m.plains)*int(plain.Size()) + len(m.symbols)*int(symbol.Size())
 }
 
 // numberModel is what a model has learnt of a number: a Linear or Wrap field, or the components of a Quat field.
@@ -95,9 +97,12 @@ type numberModel struct {
 	first   [firstStates][2]decision                  // whether it is longer than 0 and 1 bits, see amount.first
 	lengths [numberContexts][lengthDecisions]decision // than 2 bits and more, by the context
 	top     [topDecisions]decision                    // the second highest bit, by the length
-	near    [sideLengths * fractionStates]decision    // the side of the prediction, for the smallest lengths, by the fraction
-	trend   [trendStates * trendLengths]decision      // and for larger ones, by the trend
-	shares  [shareParts][shareContexts]int32          // see aim.go
+
+	// The side of the prediction: for the smallest lengths by the fraction, for larger ones by the trend.
+	near  [sideLengths * fractionStates]decision
+	trend [trendStates * trendLengths]decision
+
+	shares [shareParts][shareContexts]int32 // see aim.go
 }
 
 const (
@@ -212,8 +217,8 @@ const (
 	mostValue    = 1<<32 - leastChance<<16
 )
 
-// A pace is how a decision learns a bit: its low half is the step by which it moves towards it, in units of 1/65536, and
-// its high half how often it was met then.
+// A pace is how a decision learns a bit: its low half is the step by which it moves towards the bit, in units of
+// 1/65536, and its high half how often it was met then.
 type pace uint32
 
 // paces has the pace of decisions by how often they were met. All bits weigh the same at first; later, about the last

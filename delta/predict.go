@@ -73,8 +73,7 @@ func (p *predictor) extrapolate(c *Component, base, base2 []uint32, ratio int64)
 			p.moved |= moved
 			differ |= next ^ b
 		case Quat:
-			w := f.word
-			moving = p.rotate((*[4]uint32)(p.row[w:]), (*[4]uint32)(base[w:]), (*[4]uint32)(base2[w:]), ratio, f.Bits) || moving
+			moving = p.rotate(f, base, base2, ratio) || moving
 		default:
 			copy(p.row[f.word:][:f.Words()], base[f.word:])
 		}
@@ -94,18 +93,20 @@ func (f *Field) extrapolate(b, b2 uint64, ratio int64) (next, moved uint64) {
 	return uint64(min(max(int64(b)+(int64(b-b2)*ratio+1<<15)>>16, 0), int64(f.Max))), moved
 }
 
-// rotate extrapolates the codes of a Quat field into row.
-func (p *predictor) rotate(row, base, base2 *[4]uint32, ratio int64, b uint) (moving bool) {
+// rotate is extrapolate for a Quat field.
+func (p *predictor) rotate(f *Field, base1, base2 []uint32, ratio int64) (moving bool) {
+	w, b := f.word, f.Bits
+	row, base, before := (*[4]uint32)(p.row[w:]), (*[4]uint32)(base1[w:]), (*[4]uint32)(base2[w:])
 	*row = *base
 	p.quats = append(p.quats, quatPrediction{})
-	if *base == *base2 {
+	if *base == *before {
 		return false
 	}
 	q := &p.quats[len(p.quats)-1]
 	q.rotated = true
-	p.moved |= quatMoved(base[:], base2[:])
+	p.moved |= quatMoved(base[:], before[:])
 	q.base.set(base[:], b)
-	q.base2.set(base2[:], b)
+	q.base2.set(before[:], b)
 	q.next.extrapolate(&q.base, &q.base2, ratio, b)
 	row[0] = q.next.largest()
 	q.next.chartTo((*[3]uint32)(row[1:]), row[0], b)

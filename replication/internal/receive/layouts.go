@@ -108,7 +108,8 @@ func (l *Layout) add(c int, comp *schema.Component) {
 		l.words += comp.Words
 	}
 	if comp.Words > 0 {
-		at := Place{Number: c, offset: l.offsets[c], end: l.offsets[c] + comp.Words, words: comp.Words, work: comp.Layout.Work(), Comp: comp}
+		at := Place{Number: c, offset: l.offsets[c], words: comp.Words, work: comp.Layout.Work(), Comp: comp}
+		at.end = at.offset + at.words
 		l.Coded = append(l.Coded, at)
 		if comp.Layout.Moves() {
 			l.moving = append(l.moving, at)
