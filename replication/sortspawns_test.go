@@ -132,3 +132,63 @@ func TestSortSpawns(t *testing.T) {
 	x.requireEqual()
 	require.EqualValues(t, len(again), x.server.Stats().Entities)
 }
+
+// requireCellsInOrder checks that the slots of entities are in the order of their cells.
+func (x *sortedCrowd) requireCellsInOrder(entities []ecs.Entity) {
+	x.t.Helper()
+	slices.SortFunc(entities, func(a, b ecs.Entity) int { return cmp.Compare(x.slotOf(a), x.slotOf(b)) })
+	for i := range entities[1:] {
+		require.LessOrEqual(x.t, x.cell(entities[i]), x.cell(entities[i+1]))
+	}
+}
+
+// TestSpawnsAreSortedBetweenOthers: Arche keeps what has the same relation together, and fills the place of what despawns
+// with what spawned last, so older entities lie between the new ones.
+func TestSpawnsAreSortedBetweenOthers(t *testing.T) {
+	x := newSortedCrowd(t)
+	child := ecs.ComponentID[rChildOf](x.world)
+	rooms := x.crowd(50)
+	relate := func(children []ecs.Entity) []ecs.Entity {
+		for i, e := range children {
+			x.world.Relations().Set(e, child, rooms[i%50])
+		}
+		return children
+	}
+	relate(x.crowd(50, child))
+	x.rounds(3)
+	level := relate(x.crowd(3000, child))
+	x.rounds(3)
+	x.requireCellsInOrder(level)
+
+	old := x.crowd(2000)
+	x.rounds(3)
+	late := x.crowd(1000)
+	for i := 0; i < len(old); i += 2 {
+		x.world.RemoveEntity(old[i])
+	}
+	x.rounds(3)
+	x.requireCellsInOrder(late)
+	x.requireEqual()
+}
+
+// TestACodecPanicsWhileSpawnsAreSorted: the user sees the codec's own panic, and the world is whole afterwards.
+func TestACodecPanicsWhileSpawnsAreSorted(t *testing.T) {
+	type shakyPlace struct {
+		X, Y float32 `repl:"range=-100:100,step=0.5"`
+		Mood fickle
+	}
+	left := 0
+	schema := NewSchema()
+	Register[shakyPlace](schema, With(shaky{&left}))
+	x := connectedWire(t, schema)
+	x.server.NewGrid(10, "shakyPlace.X", "shakyPlace.Y").SortSpawns()
+	id := ecs.ComponentID[shakyPlace](x.world)
+	for range 100 {
+		x.spawn(id)
+	}
+	left = 10
+	require.PanicsWithValue(t, "the user's", x.server.Replicate)
+	require.False(t, x.world.IsLocked())
+	x.rounds(10)
+	x.requireEqual()
+}

@@ -18,6 +18,7 @@ type column interface {
 	show(p *Playout)                        // one frame
 	invalidate(slot uint32, now delta.Tick) // there is a new state
 	forget(now delta.Tick)                  // all states are other ones
+	copy(to, from unsafe.Pointer)           // what is replicated of a component, without references
 }
 
 // values is the column of a component of type T. Which states an entity is between is looked up in the client's held
@@ -177,6 +178,10 @@ func (c *values[T]) write(p *Playout, e *entry[T], slot uint32, dst unsafe.Point
 	if c.bends != nil && e.state == moving {
 		c.bends.bend(slot, dst, f)
 	}
+}
+
+func (c *values[T]) copy(to, from unsafe.Pointer) {
+	c.kernel.Mix(to, from, unsafe.Pointer(&c.zero), 0)
 }
 
 // callAll calls the user's function for all entities.

@@ -210,6 +210,22 @@ func TestAUserMayRemoveThingsAndResetTheWorld(t *testing.T) {
 	v.Advance(time.Second)
 }
 
+// TestNewTwinsHaveTheValuesOfTheirComponents: also where no state shows them, since the user added the component.
+func TestNewTwinsHaveTheValuesOfTheirComponents(t *testing.T) {
+	type drawn place
+	g := newGame(t, 1, quiet, 20)
+	v := newView(g)
+	playout.InterpolateInto[place, drawn](v.Playout)
+	e := g.world.NewEntity(replication.ReplicatedID(&g.world))
+	g.run(3)
+	own, ok := g.mirror(e)
+	require.True(t, ok)
+	g.local.Add(own, g.at.place)
+	*(*place)(g.local.Get(own, g.at.place)) = place{1, 2, 3}
+	g.run(0.2)
+	require.Equal(t, drawn{1, 2, 3}, *(*drawn)(g.local.Get(own, ecs.ComponentID[drawn](&g.local))))
+}
+
 func TestMisuseIsAnsweredBySentences(t *testing.T) {
 	type drawn place
 	type other struct{ X float64 }

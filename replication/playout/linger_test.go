@@ -12,8 +12,9 @@ import (
 )
 
 // lastShown spawns an entity that moves by 1 per tick, removes it later, and returns the tick from which on it was
-// gone on the server, and that at which the client showed its end. again lets another entity take the slot at once.
-func lastShown(t *testing.T, linger, again bool) (end, shown float64) {
+// gone on the server, and that at which the client showed its end. again lets another entity take the slot at once, and
+// grouped makes it a member of a group with another entity.
+func lastShown(t *testing.T, linger, again, grouped bool) (end, shown float64) {
 	t.Helper()
 	g := newGame(t, 3, profile{oneWay: 0.075, jitter: 0.008}, 20)
 	v := newView(g)
@@ -23,6 +24,11 @@ func lastShown(t *testing.T, linger, again bool) (end, shown float64) {
 	}
 	other := g.spawn(place{})
 	e := g.spawn(place{})
+	if grouped {
+		group := g.server.NewGroup()
+		group.Add(other)
+		group.Add(e)
+	}
 	var mirror ecs.Entity
 	g.client.OnDespawn(func(gone ecs.Entity) {
 		require.Equal(t, mirror, gone)
@@ -62,12 +68,14 @@ func lastShown(t *testing.T, linger, again bool) (end, shown float64) {
 }
 
 func TestLingeringEntitiesGoAllOfTheirWay(t *testing.T) {
-	end, shown := lastShown(t, true, false)
+	end, shown := lastShown(t, true, false, false)
 	require.InDelta(t, end, shown, 0.5)
-	end, shown = lastShown(t, false, false)
+	end, shown = lastShown(t, false, false, false)
 	require.Less(t, shown, end-0.8, "without Linger it is gone early")
-	end, shown = lastShown(t, true, true)
+	end, shown = lastShown(t, true, true, false)
 	require.LessOrEqual(t, shown, end+0.5, "another one has its slot")
+	end, shown = lastShown(t, true, false, true)
+	require.InDelta(t, end, shown, 0.5, "its group has the end in all packets until one is acknowledged")
 }
 
 // TestLingeringEntitiesSurviveNothing: neither a reset of the world, nor a new session, nor the end of the client.

@@ -4,6 +4,7 @@ import "github.com/mlange-42/arche/ecs"
 
 // A twin is a component that has the interpolated values of another one.
 type twin struct {
+	of            ecs.ID    // the other component
 	ids           [1]ecs.ID // of the component: as a slice, it costs no allocation in each call
 	column        column
 	without, idle ecs.CachedFilter // entities that lack the twin, and those that lack what it follows
@@ -13,7 +14,7 @@ type twin struct {
 func newTwin(p *Playout, of, id ecs.ID, c column) twin {
 	without, idle := ecs.All(p.marker, of).Without(id), ecs.All(p.marker, id).Without(of)
 	return twin{
-		ids: [1]ecs.ID{id}, column: c,
+		of: of, ids: [1]ecs.ID{id}, column: c,
 		without: p.world.Cache().Register(&without), idle: p.world.Cache().Register(&idle),
 	}
 }
@@ -22,6 +23,7 @@ func newTwin(p *Playout, of, id ecs.ID, c column) twin {
 func (t *twin) match(p *Playout) {
 	for _, e := range t.find(p, &t.without, true) {
 		p.world.Add(e, t.ids[:]...)
+		t.column.copy(p.world.Get(e, t.ids[0]), p.world.Get(e, t.of)) // there may be no state to show yet
 	}
 	for _, e := range t.find(p, &t.idle, false) {
 		p.world.Remove(e, t.ids[:]...)

@@ -89,6 +89,53 @@ func TestViewsOfAWorldAtRest(t *testing.T) {
 	}
 }
 
+// TestViewsBesideManyPackets: a tick takes seven packets, and the entity in question sets out and rests again.
+func TestViewsBesideManyPackets(t *testing.T) {
+	t.Parallel()
+	g := newGame(t, replicationtest.Seed(t), 60, 0)
+	g.up.jitter, g.down.jitter = 0.001, 0.001
+	g.playing, g.exact, g.resting = false, false, true
+	Keep[Position](g.history)
+	e := g.spawn(3)
+	var crowd []ecs.Entity
+	for range 2000 {
+		crowd = append(crowd, g.spawn(float32(g.rng.IntN(1000))))
+	}
+	playout.Interpolate[Position](g.playOut())
+	screens := map[uint32]float32{}
+	at := ecs.ComponentID[Position](g.mirror)
+	g.input = func(tick uint32) {
+		if m, ok := g.mirrored(e); ok && g.now > 2 && replication.SetInput(g.client, tick, Shot{}) == nil {
+			screens[tick] = (*Position)(g.mirror.Get(m, at)).X
+		}
+	}
+	all := 0
+	g.tick = func() {
+		if second := int(g.now); second%2 < 1 {
+			g.at(e).X += 0.1 * float32(1-second%4/2*2)
+		}
+		for _, m := range crowd {
+			g.at(m).X += float32(g.rng.NormFloat64())
+			g.at(m).Y += float32(g.rng.NormFloat64())
+		}
+		next := g.server.Tick() + 1
+		shown, given := screens[next]
+		if _, ok := replication.Input[Shot](g.peer, next); !ok || !given || g.now < 3 {
+			return
+		}
+		all++
+		v, err := g.history.View(g.peer, next)
+		require.NoError(t, err)
+		var p Position
+		require.True(t, Get(v, e, &p))
+		require.Equal(t, shown, p.X)
+	}
+	g.run(9)
+	require.Greater(t, all, 300)
+	stats := g.peer.Stats()
+	require.Greater(t, stats.Packets, uint64(6*g.server.Tick()))
+}
+
 // TestNewestOf: what was acknowledged before an input came shows what the client had, unless the input was late.
 func TestNewestOf(t *testing.T) {
 	var peer ackstate.Tracker

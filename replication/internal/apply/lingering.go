@@ -24,7 +24,7 @@ func (l *Lingering) update(rc *receive.Receiver, view *worldView) {
 	for _, slot := range waiting {
 		switch m := view.Replicas.At(slot); {
 		case m == nil || m.Dirty || !m.Empty || !m.Shown: // something newer is on the list, or a reset removed it
-		case !m.Any || l.MayEnd(m.Newest):
+		case !m.Any || l.MayEnd(m.Ended):
 			rc.MarkDirty(slot, m.Replica)
 		default:
 			l.slots = append(l.slots, slot)
@@ -33,7 +33,7 @@ func (l *Lingering) update(rc *receive.Receiver, view *worldView) {
 	rest := rc.Dirty[:0]
 	for _, slot := range rc.Dirty {
 		m := view.Replicas.At(slot)
-		if m == nil || !m.Shown || !m.Empty || m.partly || view.Resources.In(int(slot)) || l.MayEnd(m.Newest) {
+		if m == nil || !m.Shown || !m.Empty || m.partly || view.Resources.In(int(slot)) || l.MayEnd(m.Ended) {
 			rest = append(rest, slot)
 			continue
 		}

@@ -22,8 +22,9 @@ type certificate struct {
 	acked      bool
 }
 
-// certified is the number of packets that are remembered, a power of two.
-const certified = 128
+// certified is the number of packets that are remembered, a power of two: those of a few dozen ticks, of many packets
+// each if the world takes so many.
+const certified = 512
 
 // Sent notes a packet.
 func (c *Certificates) Sent(sequence uint32, tick, base, interval delta.Tick, settled bool) {

@@ -4,7 +4,9 @@
 package arrival
 
 import (
+	"cmp"
 	"math/bits"
+	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
@@ -37,12 +39,32 @@ type History struct {
 type arrivedTick struct {
 	states bitset.Set  // whose states arrived
 	some   bool        // there are any
-	ended  []slotMasks // whose entity had ended or was out of view from this tick on
+	ended  []slotMasks // whose entity had ended or was out of view from this tick on, in the order of blocks
 }
 
 type slotMasks struct {
 	block int
 	mask  uint64
+}
+
+// endedIn returns the slots of a block that ended in the tick.
+func (t *arrivedTick) endedIn(block int) uint64 {
+	if len(t.ended) == 0 {
+		return 0
+	}
+	i, found := t.search(block)
+	if !found {
+		return 0
+	}
+	return t.ended[i].mask
+}
+
+// search returns where the block is among those in which slots ended, or would be.
+func (t *arrivedTick) search(block int) (i int, found bool) {
+	if n := len(t.ended); n == 0 || t.ended[n-1].block < block { // most are added in order
+		return n, false
+	}
+	return slices.BinarySearchFunc(t.ended, block, func(e slotMasks, block int) int { return cmp.Compare(e.block, block) })
 }
 
 // NewHistory returns a history for a window of ticks, or a few more, up to now, of a client that holds slots already.
@@ -125,11 +147,7 @@ func (a *History) Add(block int, mask uint64, at, now delta.Tick) {
 	t.states[block] |= mask
 	t.some = true
 	for tick := now; tick != at; tick-- { // the acknowledgement of a state that has ended since
-		for _, e := range a.at(tick).ended {
-			if e.block == block {
-				mask &^= e.mask
-			}
-		}
+		mask &^= a.at(tick).endedIn(block)
 	}
 	for slot := range bitset.Slots(block, mask) {
 		if !a.arrived.Has(slot) || at.After(a.last[slot]) {
@@ -151,7 +169,11 @@ func (a *History) present(block int, now delta.Tick) *arrivedTick {
 func (a *History) End(block int, mask uint64, now delta.Tick) {
 	t := a.present(block, now)
 	a.arrived[block] &^= mask
-	t.ended = append(t.ended, slotMasks{block, mask})
+	i, found := t.search(block)
+	if !found {
+		t.ended = slices.Insert(t.ended, i, slotMasks{block: block})
+	}
+	t.ended[i].mask |= mask
 }
 
 // Leave notes that slots of a block are out of view from tick now on and stay with the client, which lacks the latest
@@ -196,12 +218,7 @@ func (a *History) outdated(slot int) bool { return a.newest-a.valid[slot] >= a.w
 
 // endedAt reports whether a slot ended in a tick that is kept.
 func (a *History) endedAt(slot int, tick delta.Tick) bool {
-	for _, e := range a.at(tick).ended {
-		if e.block == slot>>6 && e.mask>>(slot&63)&1 != 0 {
-			return true
-		}
-	}
-	return false
+	return a.at(tick).endedIn(slot>>6)>>(slot&63)&1 != 0
 }
 
 // Around is what a client holds of a slot around a time.
@@ -235,7 +252,7 @@ func (a *History) Around(r *Around, slot int, born, t delta.Tick) {
 	}
 	for ; a.keeps(tick); tick++ {
 		e := a.at(tick)
-		if tick != born && len(e.ended) > 0 && a.endedAt(slot, tick) {
+		if tick != born && a.endedAt(slot, tick) {
 			break
 		}
 		if e.states[b]&bit != 0 {
@@ -258,7 +275,7 @@ func (a *History) before(r *Around, slot int, born, t delta.Tick) {
 		if e := a.at(tick); e.states[b]&bit != 0 {
 			r.From, r.Before, r.Lost = tick, true, a.lost(slot, tick)
 			return
-		} else if len(e.ended) > 0 && a.endedAt(slot, tick) {
+		} else if a.endedAt(slot, tick) {
 			return
 		}
 	}

@@ -172,6 +172,9 @@ func (rc *Receiver) commitEntry(e *stagedEntry, now delta.Tick) {
 		rc.stats.Outdated++
 		return
 	}
+	if e.layout == nil && !(m.Any && m.Empty) { // a group repeats it until it is acknowledged
+		m.Ended = e.tick
+	}
 	m.Newest, m.Any, m.Empty = e.tick, true, e.layout == nil
 	if a := rc.Parts[e.slot]; a != nil && !a.tick.After(e.tick) {
 		delete(rc.Parts, e.slot) // parts of an older state, which is no longer needed

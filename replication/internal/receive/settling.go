@@ -97,7 +97,7 @@ func (s *Settling) arrive(w *wire.ReceiveWindow, sequence uint32, tick delta.Tic
 func (s *Settling) since(m *Replica, tick delta.Tick) uint16 {
 	switch {
 	case m.Any && m.Empty:
-		return gone | uint16(min(tick-m.Newest, gone-1))
+		return gone | uint16(min(tick-m.Ended, gone-1))
 	case !s.Known || !m.Any || s.Tick.Before(m.Newest) || !s.Tick.Before(tick) || tick-s.Tick >= gone:
 		return 0
 	}

@@ -228,15 +228,15 @@ func (s *spacing) restart() { *s = spacing{} }
 // rarely spaces the packets as if they had been repeated for long.
 func (s *spacing) rarely() { s.Waited = Patience }
 
-// pass lets ticks pass, and reports whether it is time for a packet.
-func (s *spacing) pass(ticks uint32) bool {
+// pass lets ticks pass, so many in a second, and reports whether it is time for a packet.
+func (s *spacing) pass(ticks, rate uint32) bool {
 	s.Waited += ticks
 	if s.Waited < s.next {
 		return false
 	}
 	s.next = s.Waited + IntroduceEvery
-	if s.Waited > Patience {
-		s.next = s.Waited + IntroduceRarer
+	if s.Waited >= Patience {
+		s.next = s.Waited + max(IntroduceRarer*rate/config.DefaultTickRate, 1)
 	}
 	return true
 }
@@ -246,7 +246,7 @@ const (
 	// packets.
 	IntroduceEvery = 4
 	// Patience is the number of ticks after which introductions become rarer: one in IntroduceRarer
-	// ticks.
+	// ticks at the default rate, which is about twice a second.
 	Patience       = 64
 	IntroduceRarer = 32
 )
@@ -266,7 +266,7 @@ func (s *ClientSession) Step(ticks uint32) (send bool) {
 			s.rarely()
 		}
 	}
-	return s.pass(ticks)
+	return s.pass(ticks, s.rate)
 }
 
 // SendHello introduces the client to the server.
@@ -343,7 +343,7 @@ func (s *ClientSession) ReceiveAnswer(body []byte, own func() string) (*wire.Wel
 // session.
 func (s *ClientSession) receiveWelcome(m *wire.Welcome) (begins bool) {
 	begins = !s.Open() || m.Session != s.ID
-	s.made(s.State == ClientSeeking)
+	s.made(begins || s.State == ClientSeeking)
 	s.on(eventWelcomed)
 	s.rate = uint32(m.TickRate)
 	s.restart()

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"cmp"
 	"slices"
+	"unsafe"
 
 	"github.com/mlange-42/arche/ecs"
 )
@@ -16,6 +17,7 @@ type Arrangement struct {
 	Component int                    // that has the position
 	Place     func(row []uint32) int // the place of a row of that component: near ones often have near numbers
 	next      int                    // the first row of the table that was not looked at yet
+	list      []newcomer             // scratch memory
 }
 
 // leastArranged is the number of new entities from which on they are arranged. Fewer go where there is room.
@@ -23,39 +25,38 @@ const leastArranged = 64
 
 // A newcomer is an entity without a slot.
 type newcomer struct {
-	row    int // of its table
+	row    int            // of its table
+	value  unsafe.Pointer // of the component that has the position
 	place  int
 	entity ecs.Entity
 	marker *marker
 }
 
-// newcomers returns the new entities in a table from a row on, where the query is, in the order of their places. It
-// returns nothing if there are few, or if they have no position.
-func (a *Arrangement) newcomers(c *capture, t *Table, row int, at ecs.Query, slots *SlotTable) (list []newcomer) {
+// newcomers returns the new entities in a table from a row on, where the query is, in the order of their places: all,
+// though others may be between them. It returns nothing if there are few, or if they have no position.
+func (a *Arrangement) newcomers(c *capture, t *Table, row int, q ecs.Query, slots *SlotTable) []newcomer {
+	a.next = len(t.slots)
+	clear(a.list)
+	list := a.list[:0]
 	where := slices.IndexFunc(t.Members, func(m member) bool { return m.Component == a.Component })
 	if where < 0 {
-		a.next = len(t.slots)
 		return nil
 	}
-	m, q := &t.Members[where], at
-	for a.next = row; a.next < len(t.slots); a.next++ {
-		if a.next > row {
-			q.Next()
+	for at := row; ; at++ {
+		if mark := (*marker)(q.Get(c.Marker)); !slots.holds(int(mark.slot)-1, q.Entity()) {
+			list = append(list, newcomer{row: at, value: q.Get(t.Members[where].id), entity: q.Entity(), marker: mark})
 		}
-		if mark := (*marker)(q.Get(c.Marker)); slots.holds(int(mark.slot)-1, q.Entity()) {
+		if at+1 == a.next {
 			break
 		}
+		q.Next()
 	}
-	if a.next-row < leastArranged {
+	if a.list = list; len(list) < leastArranged {
 		return nil
 	}
-	list = make([]newcomer, 0, a.next-row)
-	for q = at; row < a.next; row++ {
-		if len(list) > 0 {
-			q.Next()
-		}
-		m.values.ReadColumn(c.codes, q.Get(m.id), 1)
-		list = append(list, newcomer{row, a.Place(c.codes), q.Entity(), (*marker)(q.Get(c.Marker))})
+	for i := range list {
+		t.Members[where].values.ReadColumn(c.codes, list[i].value, 1)
+		list[i].place = a.Place(c.codes)
 	}
 	slices.SortStableFunc(list, func(a, b newcomer) int { return cmp.Compare(a.place, b.place) })
 	return list

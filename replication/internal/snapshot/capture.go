@@ -138,7 +138,9 @@ func (s *Snapshot) captureTable(t *Table) {
 		q.Close()
 		// If a codec panicked, what was captured of this block before is not noted as a change yet.
 		for i := first; i < min(first+CaptureRows, n); i++ {
-			s.Slots.Touch(int(t.slots[i]), s.Tick)
+			if !t.entities[i].IsZero() {
+				s.Slots.Touch(int(t.slots[i]), s.Tick)
+			}
 		}
 	}()
 	s.Capture.resize(t, n)
