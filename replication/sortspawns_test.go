@@ -171,7 +171,7 @@ func TestSpawnsAreSortedBetweenOthers(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestACodecPanicsWhileSpawnsAreSorted: the user sees the codec's own panic, and the world is whole afterwards.
+// TestACodecPanicsWhileSpawnsAreSorted: the user sees the codec's own panic, and the world is not locked afterwards.
 func TestACodecPanicsWhileSpawnsAreSorted(t *testing.T) {
 	type shakyPlace struct {
 		X, Y float32 `repl:"range=-100:100,step=0.5"`

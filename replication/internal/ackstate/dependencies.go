@@ -22,6 +22,30 @@ type Structure struct {
 	Changes []change // the first ones by slot, the others by tick
 	sorted  int      // how many are in the order of slots
 	kept    int      // how many were left when the list was last cleaned
+
+	waits   bool       // a message waits for changes
+	awaited delta.Tick // up to which tick, the oldest such message
+}
+
+// Await notes whether a message waits for changes, and up to which tick the oldest one does.
+func (s *Structure) Await(at delta.Tick, waits bool) {
+	if s != nil {
+		s.awaited, s.waits = at, waits
+	}
+}
+
+// AddAwaited adds to a set the slots of the changes that the oldest waiting message waits for, and others that the peer
+// has learnt of lately. It returns false if no message waits.
+func (s *Structure) AddAwaited(set bitset.Set) bool {
+	if s == nil || !s.waits {
+		return false
+	}
+	for i := range s.Changes {
+		if c := &s.Changes[i]; !c.first.After(s.awaited) {
+			set.Add(int(c.Slot))
+		}
+	}
+	return true
 }
 
 // A change is that a slot came into view or left it, or that its component set changed.

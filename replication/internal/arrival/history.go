@@ -64,7 +64,7 @@ func (t *arrivedTick) search(block int) (i int, found bool) {
 	if n := len(t.ended); n == 0 || t.ended[n-1].block < block { // most are added in order
 		return n, false
 	}
-	return slices.BinarySearchFunc(t.ended, block, func(e slotMasks, block int) int { return cmp.Compare(e.block, block) })
+	return slices.BinarySearchFunc(t.ended, block, func(e slotMasks, b int) int { return cmp.Compare(e.block, b) })
 }
 
 // NewHistory returns a history for a window of ticks, or a few more, up to now, of a client that holds slots already.

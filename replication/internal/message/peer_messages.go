@@ -124,6 +124,11 @@ func (t *PeerMessages) SendTick() {
 		t.sendPending()
 	}
 	if t.Messages.Waits {
+		if l := &t.Out[wire.ChannelState]; l.Empty() {
+			t.Acked.Structure.Await(now, false)
+		} else {
+			t.Acked.Structure.Await(l.head().tick, true)
+		}
 		t.Acked.TrimStructure()
 	}
 }

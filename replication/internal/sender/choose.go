@@ -10,10 +10,11 @@ import (
 
 // A chooser finds the most urgent slots. It is scratch memory that the peers of a worker share.
 type chooser struct {
-	chosen bitset.Set
-	blocks []int32  // with candidates
-	left   []uint64 // by block: candidates that are neither chosen nor dropped
-	dear   []uint64 // by block: slots whose entries cost more
+	chosen  bitset.Set
+	awaited bitset.Set // slots of what a message waits for
+	blocks  []int32    // with candidates
+	left    []uint64   // by block: candidates that are neither chosen nor dropped
+	dear    []uint64   // by block: slots whose entries cost more
 
 	// For a peer with a weight function of its own.
 	weights  []snapshot.SlicedWeights // by block
@@ -31,6 +32,8 @@ type prices struct {
 func (c *chooser) begin(n int) {
 	c.chosen = c.chosen.Grown(n)
 	clear(c.chosen)
+	c.awaited = c.awaited.Grown(n)
+	clear(c.awaited)
 	c.drop()
 }
 

@@ -27,6 +27,7 @@ type selector struct {
 const (
 	structureShare = 8  // for despawns, for spawns and returns, and for others beside spawns of more than a second
 	returnShare    = 16 // for returns beside many spawns
+	awaitedShare   = 32 // for spawns and returns that a message waits for, whatever their weights
 	updateShare    = 2  // for updates, at most, while everything that has lapsed takes more than the rest
 	smallShare     = 2  // for states that fit into a packet, while there are larger ones
 	margin         = 32 // is left free for entries longer than estimated
@@ -130,6 +131,9 @@ func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFi
 		used += c.choose(u, room/structureShare, prices{cheap: despawnBits})
 	}
 	least := used + room/structureShare
+	if p.acked.Structure.AddAwaited(c.awaited) && p.addCandidates(c, awaited) {
+		used += c.choose(u, room/awaitedShare, cost)
+	}
 	if p.fresh > 0 && p.addCandidates(c, spawns) {
 		used += c.choose(u, least-used, cost)
 	}
@@ -183,6 +187,7 @@ type share uint8
 
 const (
 	despawns   share = iota
+	awaited          // of those of them, or that came back into view, that a message waits for
 	spawns           // of entities of which the peer holds nothing
 	returned         // of those of the others that came back into view
 	shown            // of all others
@@ -201,6 +206,8 @@ func (p *selector) addCandidates(c *chooser, of share) bool {
 		switch of {
 		case despawns: // press has split them: everything that is not live is gone
 			c.add(b, d&^live, 0)
+		case awaited:
+			c.add(b, live&c.awaited[b]&(acks.None[b]|acks.Returned[b]), acks.Bare(b))
 		case spawns:
 			c.add(b, live&acks.None[b], ^uint64(0))
 		case returned:
