@@ -18,9 +18,9 @@ func TestALateRelay(t *testing.T) {
 	world, relayed := ecs.NewWorld(), ecs.NewWorld()
 	server := NewServer(&world, schema, WithTickRate(rate), WithWindow(120))
 	var queue [][]byte
-	var due []uint32
+	var times []uint32
 	peer := server.Connect(func(packet []byte) error {
-		queue, due = append(queue, bytes.Clone(packet)), append(due, server.Tick()+late)
+		queue, times = append(queue, bytes.Clone(packet)), append(times, server.Tick()+late)
 		return nil
 	})
 	relay := NewClient(&relayed, schema, peer.Receive, WithSpawnComponents(ReplicatedID(&relayed)))
@@ -46,9 +46,9 @@ func TestALateRelay(t *testing.T) {
 			require.NoError(t, SendToClient(peer, mChat{Number: server.Tick()}))
 		}
 		server.Replicate()
-		for len(due) > 0 && int32(server.Tick()-due[0]) >= 0 {
+		for len(times) > 0 && int32(server.Tick()-times[0]) >= 0 {
 			_ = relay.Receive(queue[0])
-			queue, due = queue[1:], due[1:]
+			queue, times = queue[1:], times[1:]
 		}
 		require.NoError(t, relay.Apply())
 		if n > 60*rate {
