@@ -92,5 +92,6 @@ func TestMessagesDoNotWaitForWhatMattersLeast(t *testing.T) {
 	require.Greater(t, len(x.ages), ticks/5-30)
 	slices.Sort(x.ages)
 	require.Less(t, x.ages[len(x.ages)-1], 9.0, "those of the first second, with the movers")
-	require.Less(t, x.ages[len(x.ages)/2], 1.55)
+	require.Less(t, x.ages[len(x.ages)*9/10], 3.0)
+	require.Less(t, x.ages[len(x.ages)/2], 1.5)
 }

@@ -346,6 +346,18 @@ func (p *Tracker) StillWaits(deps, open []wire.Dependency) []wire.Dependency {
 	return open
 }
 
+// NoteSent notes what the packets of this tick carry, for messages that wait for it.
+func (p *Tracker) NoteSent() {
+	s, l := p.Structure, &p.Log
+	if s == nil || !s.anyUnsent {
+		return
+	}
+	for q := l.Next; q != l.Oldest && l.At(q-1).Tick == p.Snap.Tick; q-- {
+		s.noteSent(l, l.At(q-1))
+	}
+	s.anyUnsent = slices.ContainsFunc(s.unsent, func(word uint64) bool { return word != 0 })
+}
+
 // TrimStructure keeps the list of changes from growing while there are no messages.
 func (p *Tracker) TrimStructure() {
 	s := p.Structure

@@ -118,6 +118,7 @@ func (t *PeerMessages) SendTick() {
 		t.Stats.InputsMissed++
 	}
 	t.assign()
+	t.Acked.NoteSent()
 	if t.Acked.Silence.Mute {
 		t.dropUnreliable() // reliable messages wait
 	} else {
@@ -309,7 +310,8 @@ func (t *PeerMessages) unmet(l *OutChannel, m *outMessage) []wire.Dependency {
 	return t.waits
 }
 
-// findDependencies sets the dependencies of a message. It returns false if they are too many to send.
+// findDependencies sets the dependencies of a message. It returns false if they are too many to send, or have not all
+// been sent.
 func (t *PeerMessages) findDependencies(l *OutChannel, m, before *outMessage) bool {
 	if before != nil && before.known && before.tick == m.tick {
 		m.dependsLike(before)
@@ -317,10 +319,11 @@ func (t *PeerMessages) findDependencies(l *OutChannel, m, before *outMessage) bo
 	}
 	deps, ok := t.Acked.Dependencies(m.tick, t.deps[:0], maxDependencies)
 	t.deps = deps
-	if ok {
-		l.depend(m, deps)
+	if !ok || t.Acked.Structure.Unsent(deps) {
+		return false
 	}
-	return ok
+	l.depend(m, deps)
+	return true
 }
 
 // sendUnreliable sends the unreliable messages of the tick.
