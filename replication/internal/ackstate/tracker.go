@@ -251,8 +251,8 @@ func (p *Tracker) Lacks(b int, bit uint64) bool {
 	return (p.Dirty[b]|p.Acks.None[b]|p.Acks.Behind(b))&bit != 0
 }
 
-// learnt returns the tick up to which the peer knows what happened to a slot, or false if it may still show an earlier
-// entity there. What ended before the peer was sent anything of it is nothing to know.
+// learnt returns the tick up to which the peer knows what happened to a slot. It returns false if
+// the peer has learnt nothing of the slot's present entity.
 func (p *Tracker) learnt(slot int) (delta.Tick, bool) {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	now := p.Snap.Tick
@@ -262,9 +262,6 @@ func (p *Tracker) learnt(slot int) (delta.Tick, bool) {
 	at, ok := p.Acks.Holds(slot)
 	if ok && !p.Snap.Slots.ChangedAt[slot].After(at) {
 		return now, true // it holds the latest state, so nothing newer will be sent
-	}
-	if p.Acks.None[b]&^p.Acks.Ended[b]&bit != 0 {
-		return p.Snap.Slots.Info[slot].Born - 1, true
 	}
 	return at, ok
 }
