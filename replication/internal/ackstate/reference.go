@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sort"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
@@ -19,15 +20,7 @@ import (
 // packetsOf returns the sequences of the first packet of a tick and of the first one after it, which is not
 // after the given one. It returns false if they may be forgotten.
 func (l *SentLog) packetsOf(at delta.Tick, before uint32) (first, end uint32, known bool) {
-	for end = before; ; end-- {
-		sent := l.findEarlier(end - 1)
-		if sent == nil {
-			return end, end, false
-		}
-		if !sent.Tick.After(at) {
-			break
-		}
-	}
+	end = l.firstFrom(at+1, before)
 	for first = end; ; first-- {
 		if sent := l.findEarlier(first - 1); sent == nil || sent.Tick != at {
 			return first, end, sent != nil
@@ -165,14 +158,20 @@ func (l *SentLog) hasAll(s *snapshot.Period, alive bitset.Set, now delta.Tick) b
 // lastBefore returns the sequence of the last packet from before a tick, or else of the first one that is not
 // forgotten. It is not after the given one.
 func (l *SentLog) lastBefore(at delta.Tick, end uint32) uint32 {
-	for {
-		sent := l.Find(end - 1)
-		if sent == nil {
-			return end
-		}
-		end--
-		if sent.Tick.Before(at) {
-			return end
-		}
+	first := l.firstFrom(at, end)
+	if l.Find(first-1) == nil {
+		return first
 	}
+	return first - 1
+}
+
+// firstFrom returns the sequence of the first packet that is not forgotten and not from before a tick. It is not after
+// the given one, which none may be.
+func (l *SentLog) firstFrom(at delta.Tick, end uint32) uint32 {
+	n := len(l.Ring)
+	oldest := end - uint32(n)
+	return oldest + uint32(sort.Search(n, func(i int) bool {
+		sent := l.Find(oldest + uint32(i))
+		return sent != nil && !sent.Tick.Before(at)
+	}))
 }

@@ -54,6 +54,8 @@ type SentLog struct {
 	alike uint8 // the latest packets that were sent with the present send interval, counted up to wire.ShortReach
 	even  uint8 // of these, the latest each of which is an interval after the one before it, but for the first
 
+	resolved uint32 // no packet from Oldest on and before this one is in flight
+
 	gaps Gaps // memory of findGaps
 
 	marks  [markedTicks / markTicks]sentMark // by tick / markTicks modulo their number
@@ -85,7 +87,7 @@ const (
 )
 
 // NewSentLog returns an empty log. Its first packet has the given sequence.
-func NewSentLog(first uint32) SentLog { return SentLog{Next: first, Oldest: first} }
+func NewSentLog(first uint32) SentLog { return SentLog{Next: first, Oldest: first, resolved: first} }
 
 // follows reports whether a tick is a send interval after that of the last packet.
 func (l *SentLog) follows(tick, interval delta.Tick) bool {
@@ -263,8 +265,11 @@ func (l *SentLog) sentAt(sequence uint32, now delta.Tick) (delta.Tick, bool) {
 
 // firstInFlight returns the tick of the first packet in flight, or now if there is none.
 func (l *SentLog) firstInFlight(now delta.Tick) delta.Tick {
-	for q := l.Oldest; q != l.Next; q++ {
-		if sent := l.At(q); sent.Status == SentInFlight {
+	if int32(l.resolved-l.Oldest) < 0 {
+		l.resolved = l.Oldest
+	}
+	for ; l.resolved != l.Next; l.resolved++ {
+		if sent := l.At(l.resolved); sent.Status == SentInFlight {
 			return sent.Tick
 		}
 	}
