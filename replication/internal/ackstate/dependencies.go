@@ -6,7 +6,6 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
-	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // What messages wait for. A message must not be delivered before the client's world has the
@@ -28,43 +27,47 @@ type Structure struct {
 	unsent    bitset.Set // slots of changes of which nothing has been sent since
 	anyUnsent bool
 
-	waits   bool       // a message waits for changes
-	awaited delta.Tick // up to which tick, the oldest such message
-}
-
-// Await notes whether a message waits for changes, and up to which tick the oldest one does.
-func (s *Structure) Await(at delta.Tick, waits bool) {
-	if s != nil {
-		s.awaited, s.waits = at, waits
-	}
-}
-
-// AddAwaited adds to a set the slots of the changes that the oldest waiting message waits for, and others that the peer
-// has learnt of lately. It returns false if no message waits.
-func (s *Structure) AddAwaited(set bitset.Set) bool {
-	if s == nil || !s.waits {
-		return false
-	}
-	for i := range s.Changes {
-		if c := &s.Changes[i]; !c.first.After(s.awaited) {
-			set.Add(int(c.Slot))
-		}
-	}
-	return true
+	waits   bool       // a message waits that was not sent
+	awaited delta.Tick // the tick of the oldest one
 }
 
 // A change is that a slot came into view or left it, or that its component set changed.
 type change struct {
 	Slot        uint32
 	first, last delta.Tick // of the changes that the peer may not know of
+	unsent      delta.Tick // of the first one since something was sent of the slot
+	again       bool       // nothing was sent since the change before, which has that tick
 }
 
 // CleanAt is how many changes must be added before settled ones are looked for.
 const CleanAt = 64
 
-// Unsent reports whether nothing has been sent yet of a slot that a message waits for.
-func (s *Structure) Unsent(deps []wire.Dependency) bool {
-	return s.anyUnsent && slices.ContainsFunc(deps, func(d wire.Dependency) bool { return s.unsent.Has(int(d.Slot)) })
+// Await notes whether a message waits until something has been sent of all that it depends on, and the tick of the
+// oldest one.
+func (s *Structure) Await(at delta.Tick, waits bool) {
+	if s != nil {
+		s.awaited, s.waits = at, waits
+	}
+}
+
+// holds reports whether a message of a tick waits until something is sent of a slot. What that is does not matter: if
+// the slot has another entity by then, the client need not show the one of that tick.
+func (s *Structure) holds(c *change, at delta.Tick) bool {
+	return s.unsent.Has(int(c.Slot)) && !c.unsent.After(at)
+}
+
+// AddAwaited adds to a set the slots that the oldest waiting message waits for. It returns false if none waits.
+func (s *Structure) AddAwaited(set bitset.Set) bool {
+	if s == nil || !s.waits {
+		return false
+	}
+	s.tidy()
+	for i := range s.Changes {
+		if c := &s.Changes[i]; s.holds(c, s.awaited) {
+			set.Add(int(c.Slot))
+		}
+	}
+	return true
 }
 
 // noteSent notes that a packet carries something of slots.
@@ -79,11 +82,11 @@ func (s *Structure) noteSent(l *SentLog, sent *SentPacket) {
 // note adds changes of slots of a block.
 func (s *Structure) note(b int, mask uint64, now delta.Tick) {
 	s.unsent = s.unsent.Grown(b<<6 + 64)
+	for slot := range bitset.Slots(b, mask) {
+		s.Changes = append(s.Changes, change{uint32(slot), now, now, now, s.unsent.Has(slot)})
+	}
 	s.unsent[b] |= mask
 	s.anyUnsent = true
-	for slot := range bitset.Slots(b, mask) {
-		s.Changes = append(s.Changes, change{uint32(slot), now, now})
-	}
 }
 
 // tidy sorts the list by slot and merges the changes of each slot.
@@ -95,7 +98,9 @@ func (s *Structure) tidy() {
 	n := 0
 	for _, c := range s.Changes {
 		if n > 0 && s.Changes[n-1].Slot == c.Slot {
-			s.Changes[n-1].last = c.last
+			if s.Changes[n-1].last = c.last; !c.again {
+				s.Changes[n-1].unsent = c.unsent
+			}
 			continue
 		}
 		s.Changes[n] = c

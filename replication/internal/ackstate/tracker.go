@@ -308,29 +308,33 @@ func (p *Tracker) narrow(c *change) bool {
 
 // Dependencies appends the slots that a message of tick at has to wait for, in their order. It
 // returns false if there are more than limit; -1 means no limit. It drops the changes that the peer
-// has learnt from the list.
-func (p *Tracker) Dependencies(at delta.Tick, deps []wire.Dependency, limit int) ([]wire.Dependency, bool) {
+// has learnt from the list. unsent reports whether something of one of the slots is yet to be sent.
+func (p *Tracker) Dependencies(
+	at delta.Tick, deps []wire.Dependency, limit int,
+) (all []wire.Dependency, unsent, ok bool) {
 	s := p.Structure
 	s.tidy()
-	all, kept, ok := s.Changes, 0, true
-	for i := range all {
-		c := all[i]
+	changes, kept := s.Changes, 0
+	ok = true
+	for i := range changes {
+		c := changes[i]
 		if !p.narrow(&c) {
 			continue
 		}
 		if limit >= 0 && !c.first.After(at) {
 			if len(deps) == limit {
 				ok = false
-				kept += copy(all[kept:], all[i:])
+				kept += copy(changes[kept:], changes[i:])
 				break
 			}
 			deps = append(deps, wire.Dependency{Slot: c.Slot, Tick: c.last})
+			unsent = unsent || s.holds(&c, at)
 		}
-		all[kept] = c
+		changes[kept] = c
 		kept++
 	}
-	s.Changes, s.sorted = all[:kept], kept
-	return deps, ok
+	s.Changes, s.sorted = changes[:kept], kept
+	return deps, unsent, ok
 }
 
 // StillWaits appends to open those of the dependencies that are not settled.

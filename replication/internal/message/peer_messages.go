@@ -119,17 +119,13 @@ func (t *PeerMessages) SendTick() {
 	}
 	t.assign()
 	t.Acked.NoteSent()
+	t.Acked.Structure.Await(now, false)
 	if t.Acked.Silence.Mute {
 		t.dropUnreliable() // reliable messages wait
 	} else {
 		t.sendPending()
 	}
 	if t.Messages.Waits {
-		if l := &t.Out[wire.ChannelState]; l.Empty() {
-			t.Acked.Structure.Await(now, false)
-		} else {
-			t.Acked.Structure.Await(l.head().tick, true)
-		}
 		t.Acked.TrimStructure()
 	}
 }
@@ -285,6 +281,7 @@ func (t *PeerMessages) sendReliable(channel int) {
 		}
 		if w.Waits && m.fragment != wire.MoreFragments {
 			if !m.known && !t.findDependencies(l, m, before) {
+				t.Acked.Structure.Await(m.tick, true)
 				return // the message waits, and so do those after it
 			}
 			w.Deps = t.unmet(l, m)
@@ -317,9 +314,9 @@ func (t *PeerMessages) findDependencies(l *OutChannel, m, before *outMessage) bo
 		m.dependsLike(before)
 		return true
 	}
-	deps, ok := t.Acked.Dependencies(m.tick, t.deps[:0], maxDependencies)
+	deps, unsent, ok := t.Acked.Dependencies(m.tick, t.deps[:0], maxDependencies)
 	t.deps = deps
-	if !ok || t.Acked.Structure.Unsent(deps) {
+	if unsent || !ok {
 		return false
 	}
 	l.depend(m, deps)
@@ -343,7 +340,7 @@ func (t *PeerMessages) sendUnreliable() {
 		w.Data, w.Bits = m.Encode(d)
 		if w.Waits {
 			if !known {
-				t.deps, ok = t.Acked.Dependencies(t.Snap.Tick, t.deps[:0], maxDependencies)
+				t.deps, _, ok = t.Acked.Dependencies(t.Snap.Tick, t.deps[:0], maxDependencies)
 				known = true
 			}
 			if w.Deps = t.deps; !ok {

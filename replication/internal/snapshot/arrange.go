@@ -20,8 +20,12 @@ type Arrangement struct {
 	list      []newcomer             // scratch memory
 }
 
-// leastArranged is the number of new entities from which on they are arranged. Fewer go where there is room.
-const leastArranged = 64
+const (
+	// leastArranged is the number of new entities from which on they are arranged. Fewer go where there is room.
+	leastArranged = 64
+	// mostBetween is how many others may be between new entities that are arranged together.
+	mostBetween = 256
+)
 
 // A newcomer is an entity without a slot.
 type newcomer struct {
@@ -32,8 +36,8 @@ type newcomer struct {
 	marker *marker
 }
 
-// newcomers returns the new entities in a table from a row on, where the query is, in the order of their places: all,
-// though others may be between them. It returns nothing if there are few, or if they have no position.
+// newcomers returns the new entities in a table from a row on, where the query is, in the order of their places. Others
+// may be between them. It returns nothing if there are few, or if they have no position.
 func (a *Arrangement) newcomers(c *capture, t *Table, row int, q ecs.Query, slots *SlotTable) []newcomer {
 	a.next = len(t.slots)
 	clear(a.list)
@@ -42,14 +46,15 @@ func (a *Arrangement) newcomers(c *capture, t *Table, row int, q ecs.Query, slot
 	if where < 0 {
 		return nil
 	}
-	for at := row; ; at++ {
+	for at, last := row, row; ; q.Next() {
 		if mark := (*marker)(q.Get(c.Marker)); !slots.holds(int(mark.slot)-1, q.Entity()) {
 			list = append(list, newcomer{row: at, value: q.Get(t.Members[where].id), entity: q.Entity(), marker: mark})
+			last = at
 		}
-		if at+1 == a.next {
+		if at++; at == len(t.slots) || at-last > mostBetween {
+			a.next = at
 			break
 		}
-		q.Next()
 	}
 	if a.list = list; len(list) < leastArranged {
 		return nil

@@ -234,7 +234,7 @@ func (c *conn) listen() {
 		err := c.client.Receive(packet)
 		c.known(err)
 		isDisconnect := len(packet) > 4 && packet[4] == kindDisconnect // of a session that the client does not know
-		far := c.bad.ReorderBy > 20                                    // a short header may be overtaken by more packets than it allows for
+		far := float64(c.bad.ReorderBy)+c.bad.Jitter > 20              // more packets may overtake a short header than it allows for
 		if c.clean && !far && !isDisconnect && c.client.Stats().Sessions <= 1 && (errors.Is(err, replication.ErrMalformed) || errors.Is(err, replication.ErrChecksum)) {
 			c.ep.fail("an honest packet is refused: %v; link %+v, %d packets", err, c.bad, c.client.Stats().Packets)
 		}
