@@ -2,6 +2,7 @@ package receive
 
 import (
 	"iter"
+	"math/bits"
 	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -139,7 +140,7 @@ const minHeld = 4
 // nth returns the state that has i older ones.
 func (h *HeldStates) nth(i int) *HeldState {
 	i += int(h.first) - len(h.Ring)
-	i += len(h.Ring) & (i >> 63) // without a branch, which nothing predicts
+	i += len(h.Ring) & (i >> (bits.UintSize - 1)) // without a branch, which nothing predicts
 	return &h.Ring[i]
 }
 
