@@ -84,15 +84,19 @@ func (x *barrage) tick(t *testing.T, n int) {
 	x.end.step(t)
 }
 
+// play lets ticks pass. All messages arrive but those of the last seconds.
+func (x *barrage) play(t *testing.T, ticks int) {
+	for n := range ticks {
+		x.tick(t, n)
+	}
+	require.Greater(t, len(x.ages), ticks/5-50)
+}
+
 // TestMessagesDoNotWaitForWhatMattersLeast: a message waits for what was there when it was sent. That goes to the client
 // in time, however little it weighs and however many others are new; or it ends, and nobody waits for it.
 func TestMessagesDoNotWaitForWhatMattersLeast(t *testing.T) {
 	x := newBarrage(t, 400, 10, 45, 7440)
-	const ticks = 60 * 30
-	for n := range ticks {
-		x.tick(t, n)
-	}
-	require.Greater(t, len(x.ages), ticks/5-30)
+	x.play(t, 60*30)
 	slices.Sort(x.ages)
 	require.Less(t, x.ages[len(x.ages)-1], 13.0, "those of the first second, with the movers")
 	require.Less(t, x.ages[len(x.ages)*9/10], 8.0)
@@ -103,10 +107,6 @@ func TestMessagesDoNotWaitForWhatMattersLeast(t *testing.T) {
 // budget. A message does not wait for what comes after it.
 func TestMessagesAmongShortLives(t *testing.T) {
 	x := newBarrage(t, 100, 5, 8, 4000)
-	const ticks = 200 * 30
-	for n := range ticks {
-		x.tick(t, n)
-	}
-	require.Greater(t, len(x.ages), ticks/5-50)
+	x.play(t, 200*30)
 	require.Less(t, slices.Max(x.ages), 10.0)
 }
