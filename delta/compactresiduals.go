@@ -48,7 +48,7 @@ func (c *Compact) encodeResiduals(
 // plain returns the decisions of a field that is neither Linear, Wrap nor Quat.
 func (c *Compact) plain(col *compactColumn) *plainModel { return &c.model.plains[col.of] }
 
-// number returns what the model has learnt of a field that is.
+// number returns what the model has learnt of a Linear, Wrap or Quat field.
 func (c *Compact) number(col *compactColumn) *numberModel { return &c.model.numbers[col.of] }
 
 // progress is the state of the residuals of one row.

@@ -56,18 +56,18 @@ func (s *Structure) holds(c *change, at delta.Tick) bool {
 	return s.unsent.Has(int(c.Slot)) && !c.unsent.After(at)
 }
 
-// AddAwaited adds to a set the slots that the oldest waiting message waits for. It returns false if none waits.
-func (s *Structure) AddAwaited(set bitset.Set) bool {
-	if s == nil || !s.waits {
-		return false
-	}
+// Waits reports whether a message waits.
+func (s *Structure) Waits() bool { return s != nil && s.waits }
+
+// FindAwaited makes a set that of the slots that the oldest waiting message waits for.
+func (s *Structure) FindAwaited(set bitset.Set) {
+	clear(set)
 	s.tidy()
 	for i := range s.Changes {
 		if c := &s.Changes[i]; s.holds(c, s.awaited) {
 			set.Add(int(c.Slot))
 		}
 	}
-	return true
 }
 
 // noteSent notes that a packet carries something of slots.

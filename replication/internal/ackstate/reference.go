@@ -165,8 +165,8 @@ func (l *SentLog) lastBefore(at delta.Tick, end uint32) uint32 {
 	return first - 1
 }
 
-// firstFrom returns the sequence of the first packet that is not forgotten and not from before a tick. It is not after
-// the given one, which none may be.
+// firstFrom returns the sequence of the first packet that is not forgotten and not from before a tick. If there is none
+// before the given sequence, it returns that.
 func (l *SentLog) firstFrom(at delta.Tick, end uint32) uint32 {
 	n := len(l.Ring)
 	oldest := end - uint32(n)

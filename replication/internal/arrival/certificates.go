@@ -8,10 +8,15 @@ type Certificates struct {
 	packets [certified]certificate // by sequence modulo their number
 	newest  uint32                 // sequence of the newest one
 
-	// The last answer, and for what: blends of one view mostly ask the same.
-	asked, known delta.Tick
-	answered     bool
-	ok           bool
+	answers [32]answer // by tick modulo their number: the blends of a view ask the same few
+	changes uint32     // of the packets so far
+}
+
+// An answer is what At returns for a tick, until the packets change.
+type answer struct {
+	tick, known delta.Tick
+	after       uint32 // changes
+	ok          bool
 }
 
 type certificate struct {
@@ -29,23 +34,26 @@ const certified = 512
 // Sent notes a packet.
 func (c *Certificates) Sent(sequence uint32, tick, base, interval delta.Tick, settled bool) {
 	c.packets[sequence%certified] = certificate{sequence, tick, base, uint8(interval), settled, false}
-	c.newest, c.answered = sequence, false
+	c.newest = sequence
+	c.changes++
 }
 
 // Acknowledge notes that a packet arrived.
 func (c *Certificates) Acknowledge(sequence uint32) {
 	if p := &c.packets[sequence%certified]; p.sequence == sequence {
-		p.acked, c.answered = true, false
+		p.acked = true
+		c.changes++
 	}
 }
 
 // At returns the tick as of which the client knew everything when the packets up to a tick had come.
 func (c *Certificates) At(tick delta.Tick) (known delta.Tick, ok bool) {
-	if !c.answered || c.asked != tick {
-		c.asked, c.answered = tick, true
-		c.known, c.ok = c.find(tick)
+	a := &c.answers[tick%delta.Tick(len(c.answers))]
+	if a.tick != tick || a.after != c.changes {
+		a.tick, a.after = tick, c.changes
+		a.known, a.ok = c.find(tick)
 	}
-	return c.known, c.ok
+	return a.known, a.ok
 }
 
 func (c *Certificates) find(tick delta.Tick) (known delta.Tick, ok bool) {

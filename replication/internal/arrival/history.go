@@ -4,9 +4,7 @@
 package arrival
 
 import (
-	"cmp"
 	"math/bits"
-	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
@@ -26,7 +24,9 @@ type History struct {
 	arrived bitset.Set   // slots of which a state arrived that has not ended
 	last    []delta.Tick // of these, the tick of the newest such state
 	Packets Certificates
-	older   bitset.Set // slots that the client held before the ticks that are kept, and not ended by then
+	older   bitset.Set   // slots that the client held before the ticks that are kept, and not ended by then
+	ended   bitset.Set   // slots that ended in a tick that is kept
+	end     []delta.Tick // of these, the newest such tick
 
 	// Slots that went out of view while the client kept them, and when that was last, until no view is of a time before
 	// the next state. When they left first, the client had them as of the tick in valid. When that is before the
@@ -39,32 +39,12 @@ type History struct {
 type arrivedTick struct {
 	states bitset.Set  // whose states arrived
 	some   bool        // there are any
-	ended  []slotMasks // whose entity had ended or was out of view from this tick on, in the order of blocks
+	ended  []slotMasks // whose entity had ended or was out of view from this tick on
 }
 
 type slotMasks struct {
 	block int
 	mask  uint64
-}
-
-// endedIn returns the slots of a block that ended in the tick.
-func (t *arrivedTick) endedIn(block int) uint64 {
-	if len(t.ended) == 0 {
-		return 0
-	}
-	i, found := t.search(block)
-	if !found {
-		return 0
-	}
-	return t.ended[i].mask
-}
-
-// search returns where the block is among those in which slots ended, or would be.
-func (t *arrivedTick) search(block int) (i int, found bool) {
-	if n := len(t.ended); n == 0 || t.ended[n-1].block < block { // most are added in order
-		return n, false
-	}
-	return slices.BinarySearchFunc(t.ended, block, func(e slotMasks, b int) int { return cmp.Compare(e.block, b) })
 }
 
 // NewHistory returns a history for a window of ticks, or a few more, up to now, of a client that holds slots already.
@@ -83,7 +63,9 @@ func (a *History) grow(blocks int) {
 	a.room = blocks + blocks/16
 	slots := 64 * a.room
 	a.arrived, a.older, a.away = a.arrived.Grown(slots), a.older.Grown(slots), a.away.Grown(slots)
+	a.ended = a.ended.Grown(slots)
 	a.last = append(a.last, make([]delta.Tick, slots-len(a.last))...)
+	a.end = append(a.end, make([]delta.Tick, slots-len(a.end))...)
 	a.left = append(a.left, make([]delta.Tick, slots-len(a.left))...)
 	a.valid = append(a.valid, make([]delta.Tick, slots-len(a.valid))...)
 	for i := range a.ticks {
@@ -120,6 +102,11 @@ func (a *History) moveTo(now delta.Tick) {
 func (a *History) forget(t *arrivedTick, tick delta.Tick) {
 	for _, e := range t.ended {
 		a.older[e.block] &^= e.mask
+		for slot := range bitset.Slots(e.block, e.mask&a.ended[e.block]) {
+			if a.end[slot] == tick {
+				a.ended.Remove(slot)
+			}
+		}
 	}
 	t.ended = t.ended[:0]
 	if t.some {
@@ -146,8 +133,10 @@ func (a *History) Add(block int, mask uint64, at, now delta.Tick) {
 	t := a.at(at)
 	t.states[block] |= mask
 	t.some = true
-	for tick := now; tick != at; tick-- { // the acknowledgement of a state that has ended since
-		mask &^= a.at(tick).endedIn(block)
+	for slot := range bitset.Slots(block, mask&a.ended[block]) {
+		if a.end[slot].After(at) { // the acknowledgement of a state that has ended since
+			mask &^= 1 << (slot & 63)
+		}
 	}
 	for slot := range bitset.Slots(block, mask) {
 		if !a.arrived.Has(slot) || at.After(a.last[slot]) {
@@ -169,11 +158,11 @@ func (a *History) present(block int, now delta.Tick) *arrivedTick {
 func (a *History) End(block int, mask uint64, now delta.Tick) {
 	t := a.present(block, now)
 	a.arrived[block] &^= mask
-	i, found := t.search(block)
-	if !found {
-		t.ended = slices.Insert(t.ended, i, slotMasks{block: block})
+	a.ended[block] |= mask
+	for slot := range bitset.Slots(block, mask) {
+		a.end[slot] = now
 	}
-	t.ended[i].mask |= mask
+	t.ended = append(t.ended, slotMasks{block, mask})
 }
 
 // Leave notes that slots of a block are out of view from tick now on and stay with the client, which lacks the latest
@@ -218,7 +207,18 @@ func (a *History) outdated(slot int) bool { return a.newest-a.valid[slot] >= a.w
 
 // endedAt reports whether a slot ended in a tick that is kept.
 func (a *History) endedAt(slot int, tick delta.Tick) bool {
-	return a.at(tick).endedIn(slot>>6)>>(slot&63)&1 != 0
+	switch {
+	case !a.ended.Has(slot) || a.end[slot].Before(tick):
+		return false
+	case a.end[slot] == tick:
+		return true
+	}
+	for _, e := range a.at(tick).ended {
+		if e.block == slot>>6 && e.mask>>(slot&63)&1 != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Around is what a client holds of a slot around a time.
@@ -252,7 +252,7 @@ func (a *History) Around(r *Around, slot int, born, t delta.Tick) {
 	}
 	for ; a.keeps(tick); tick++ {
 		e := a.at(tick)
-		if tick != born && a.endedAt(slot, tick) {
+		if tick != born && len(e.ended) > 0 && a.endedAt(slot, tick) {
 			break
 		}
 		if e.states[b]&bit != 0 {
@@ -275,7 +275,7 @@ func (a *History) before(r *Around, slot int, born, t delta.Tick) {
 		if e := a.at(tick); e.states[b]&bit != 0 {
 			r.From, r.Before, r.Lost = tick, true, a.lost(slot, tick)
 			return
-		} else if a.endedAt(slot, tick) {
+		} else if len(e.ended) > 0 && a.endedAt(slot, tick) {
 			return
 		}
 	}

@@ -10,7 +10,7 @@ type Replica struct {
 	Held   HeldStates
 	Newest delta.Tick // of the newest state that was received; survives despawns
 	Any    bool       // Newest is valid
-	Ended  delta.Tick // the tick of the first state that the slot is empty, if it is
+	Ended  delta.Tick // the tick from which on the slot is empty, if it is
 	Empty  bool       // the newest state is that the slot is empty
 	Dirty  bool       // the world does not show the newest state yet
 

@@ -32,8 +32,6 @@ type prices struct {
 func (c *chooser) begin(n int) {
 	c.chosen = c.chosen.Grown(n)
 	clear(c.chosen)
-	c.awaited = c.awaited.Grown(n)
-	clear(c.awaited)
 	c.drop()
 }
 

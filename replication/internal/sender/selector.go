@@ -131,8 +131,11 @@ func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFi
 		used += c.choose(u, room/structureShare, prices{cheap: despawnBits})
 	}
 	least := used + room/structureShare
-	if p.acked.Structure.AddAwaited(c.awaited) && p.addCandidates(c, awaited) {
-		used += c.choose(u, room/awaitedShare, cost)
+	if p.acked.Structure.Waits() {
+		c.awaited = c.awaited.Grown(p.snap.Slots.Len())
+		if p.acked.Structure.FindAwaited(c.awaited); p.addCandidates(c, awaited) {
+			used += c.choose(u, room/awaitedShare, cost)
+		}
 	}
 	if p.fresh > 0 && p.addCandidates(c, spawns) {
 		used += c.choose(u, least-used, cost)
