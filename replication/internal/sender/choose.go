@@ -11,16 +11,21 @@ import (
 // A chooser finds the most urgent slots. It is scratch memory that the peers of a worker share.
 type chooser struct {
 	chosen  bitset.Set
-	awaited bitset.Set // slots of what a message waits for
-	blocks  []int32    // with candidates
-	left    []uint64   // by block: candidates that are neither chosen nor dropped
-	dear    []uint64   // by block: slots whose entries cost more
+	awaited bitset.Set   // slots of what a message waits for
+	blocks  []candidates // with candidates
 
 	// For a peer with a weight function of its own.
 	weights  []snapshot.SlicedWeights // by block
 	asked    []int32                  // slots that the function is called for
 	entities []ecs.Entity             // in these slots
 	given    []float32                // their weights
+}
+
+// candidates are those of a block.
+type candidates struct {
+	left  uint64 // neither chosen nor dropped
+	dear  uint64 // slots whose entries cost more
+	block int32
 }
 
 // prices are estimates of the bits that an entry costs.
@@ -36,12 +41,12 @@ func (c *chooser) begin(n int) {
 }
 
 // drop drops all candidates.
-func (c *chooser) drop() { c.blocks, c.left, c.dear = c.blocks[:0], c.left[:0], c.dear[:0] }
+func (c *chooser) drop() { c.blocks = c.blocks[:0] }
 
 // add adds candidates of a block, except for slots that are chosen already.
 func (c *chooser) add(b int, mask, dear uint64) {
 	if mask &^= c.chosen[b]; mask != 0 {
-		c.blocks, c.left, c.dear = append(c.blocks, int32(b)), append(c.left, mask), append(c.dear, dear)
+		c.blocks = append(c.blocks, candidates{mask, dear, int32(b)})
 	}
 }
 
@@ -50,22 +55,12 @@ func (c *chooser) add(b int, mask, dear uint64) {
 // from the highest down: candidates with the bit are more urgent than all others that are left.
 func (c *chooser) choose(u *snapshot.Urgency, room int, cost prices) (used int) {
 	defer c.drop()
-	for plane := int(u.Used) - 1; plane >= 0; plane-- {
-		cheap, dear := 0, 0
-		for i, b := range c.blocks {
-			top := c.left[i] & u.Blocks[b][plane]
-			if costly := top & c.dear[i]; costly != 0 {
-				dear += bits.OnesCount64(costly)
-				top &^= costly
-			}
-			if top != 0 {
-				cheap += bits.OnesCount64(top)
-			}
-		}
-		switch all := cheap*cost.cheap + dear*cost.dear; {
-		case cheap+dear == 0:
-		case used+all <= room:
-			used += all
+	for plane := uint(u.Used) - 1; plane < snapshot.SlicedBits; plane-- {
+		all, dear := c.count(u, plane)
+		switch price := (all-dear)*cost.cheap + dear*cost.dear; {
+		case all == 0:
+		case used+price <= room:
+			used += price
 			c.take(u, plane)
 		default:
 			c.narrow(u, plane)
@@ -74,52 +69,69 @@ func (c *chooser) choose(u *snapshot.Urgency, room int, cost prices) (used int) 
 	return used + c.takeRoundRobin(u, room-used, cost)
 }
 
+// The loops over all blocks have no branches that depend on what they find: these would be predicted badly.
+
+// count returns the number of candidates that have a bit, and how many of these cost more.
+func (c *chooser) count(u *snapshot.Urgency, plane uint) (all, dear int) {
+	list, planes := c.blocks, u.Blocks
+	for i := range list {
+		k := &list[i]
+		top := k.left & planes[k.block][plane]
+		all += bits.OnesCount64(top)
+		dear += bits.OnesCount64(top & k.dear)
+	}
+	return all, dear
+}
+
 // take chooses the candidates that have a bit.
-func (c *chooser) take(u *snapshot.Urgency, plane int) {
-	for i, b := range c.blocks {
-		top := c.left[i] & u.Blocks[b][plane]
-		c.left[i] &^= top
-		c.chosen[b] |= top
+func (c *chooser) take(u *snapshot.Urgency, plane uint) {
+	for i := range c.blocks {
+		k := &c.blocks[i]
+		top := k.left & u.Blocks[k.block][plane]
+		k.left &^= top
+		c.chosen[k.block] |= top
 	}
 }
 
 // narrow drops the candidates that don't have a bit.
-func (c *chooser) narrow(u *snapshot.Urgency, plane int) {
-	n := 0
-	for i, b := range c.blocks {
-		if top := c.left[i] & u.Blocks[b][plane]; top != 0 {
-			c.blocks[n], c.left[n], c.dear[n] = b, top, c.dear[i]
+func (c *chooser) narrow(u *snapshot.Urgency, plane uint) {
+	n, list, planes := 0, c.blocks, u.Blocks
+	for _, k := range list {
+		k.left &= planes[k.block][plane]
+		list[n] = k
+		if k.left != 0 {
 			n++
 		}
 	}
-	c.blocks, c.left, c.dear = c.blocks[:n], c.left[:n], c.dear[:n]
+	c.blocks = list[:n]
 }
 
 // takeRoundRobin chooses among candidates of equal urgency while there is room, in slot order from u.First on.
 func (c *chooser) takeRoundRobin(u *snapshot.Urgency, room int, cost prices) (used int) {
 	first := 0
-	for first < len(c.blocks) && c.blocks[first] < u.First>>6 {
+	for first < len(c.blocks) && c.blocks[first].block < u.First>>6 {
 		first++
 	}
-	for k := range len(c.blocks) + 1 { // the first block twice: its slots before u.First come last
-		i := (first + k) % max(len(c.blocks), 1)
+	for n := range len(c.blocks) + 1 { // the first block twice: its slots before u.First come last
+		i := (first + n) % max(len(c.blocks), 1)
 		if i == len(c.blocks) {
 			break
 		}
-		b, left := c.blocks[i], c.left[i]
-		if before := uint64(1)<<(u.First&63) - 1; b == u.First>>6 && k == 0 {
+		k := &c.blocks[i]
+		left := k.left
+		if before := uint64(1)<<(u.First&63) - 1; k.block == u.First>>6 && n == 0 {
 			left &^= before
-		} else if k == len(c.blocks) {
+		} else if n == len(c.blocks) {
 			left &= before
 		}
-		c.left[i] &^= left
+		k.left &^= left
 		for ; left != 0; left &= left - 1 {
 			if used >= room {
-				u.First = b<<6 + int32(bits.TrailingZeros64(left))
+				u.First = k.block<<6 + int32(bits.TrailingZeros64(left))
 				return used
 			}
 			bit := left & -left
-			if c.chosen[b] |= bit; c.dear[i]&bit != 0 {
+			if c.chosen[k.block] |= bit; k.dear&bit != 0 {
 				used += cost.dear
 			} else {
 				used += cost.cheap

@@ -86,6 +86,7 @@ func (p *selector) press(c *chooser) {
 		}
 		u.Gain(b, p.acked.Dirty[b], w, double)
 	}
+	u.Trim()
 }
 
 // askWeights returns the weights that the peer's own function gives to dirty slots.

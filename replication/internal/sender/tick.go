@@ -1,7 +1,6 @@
 package sender
 
 import (
-	"math"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
@@ -112,12 +111,8 @@ func (p *Sender) plan(inOrder bool) plan {
 		return sendAll
 	}
 	p.acked.FindLapsed(p.Budget.lapsing > 0)
-	room, limit := p.Budget.affordable(), math.MaxInt
-	saves := p.Budget.Tokens < p.Budget.quantum()
-	if saves {
-		limit = room
-	}
-	switch need := p.Budget.need(limit); {
+	room, saves := p.Budget.affordable(), p.Budget.Tokens < p.Budget.quantum()
+	switch need := p.Budget.need(room, !saves); {
 	case need+need/2 <= room:
 		return sendAll
 	case saves:

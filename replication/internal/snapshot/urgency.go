@@ -40,3 +40,17 @@ func (u *Urgency) Gain(b int, dirty uint64, w *SlicedWeights, double uint64) {
 	u.Used = max(u.Used, int32(u.Blocks[b].add(w, dirty, double)))
 	u.Waiting[b] = dirty
 }
+
+// Trim lowers Used if no slot that waits has the highest bit.
+func (u *Urgency) Trim() {
+	if u.Used == 0 {
+		return
+	}
+	highest := uint64(0)
+	for b, waiting := range u.Waiting {
+		highest |= u.Blocks[b][u.Used-1] & waiting
+	}
+	if highest == 0 {
+		u.Used--
+	}
+}

@@ -48,6 +48,17 @@ func TestUrgencyAddsUp(t *testing.T) {
 			plain[slot] = min(plain[slot]+weights[slot], 1<<SlicedBits-1)
 			require.Equal(t, plain[slot], urgencyOf(&u, slot), "slot %d", slot)
 		}
+		most := 0
+		for slot := range plain {
+			most = max(most, plain[slot])
+		}
+		require.Less(t, most, 1<<u.Used)
+		before := u.Used
+		if u.Trim(); most < 1<<before>>1 {
+			require.Equal(t, before-1, u.Used)
+		} else {
+			require.Equal(t, before, u.Used)
+		}
 		gone := rng.Uint64() & rng.Uint64() & rng.Uint64() & rng.Uint64()
 		u.Wait(bitset.Set{^gone})
 		for slot := range plain {
