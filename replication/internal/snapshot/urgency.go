@@ -34,9 +34,7 @@ func (u *Urgency) Gain(b int, dirty uint64, w *SlicedWeights, double uint64) {
 		u.Waiting[b] = 0
 		return
 	}
-	if kept := u.Waiting[b]; kept != ^uint64(0) {
-		u.Blocks[b].keep(kept)
-	}
+	u.Blocks[b].keep(u.Waiting[b])
 	u.Used = max(u.Used, int32(u.Blocks[b].add(w, dirty, double)))
 	u.Waiting[b] = dirty
 }
