@@ -75,7 +75,7 @@ func (p *Tracker) Follow() {
 	for t.Through != last {
 		if to, end := p.silentUntil(last); to != t.Through {
 			t.skipTo(to)
-			p.Followed, p.unsure = end, ^uint32(0)
+			p.Followed, p.unsure, p.gapless = end, ^uint32(0), 0
 			continue
 		}
 		at, ended := p.nextSend(last)
@@ -183,17 +183,14 @@ func (p *Tracker) followTick(at delta.Tick, end uint32) {
 	t.settle(before)
 }
 
-// noteUnsure notes whether most packets of tick at arrived, the last of which is before a sequence. There are
-// none from the ticks since the one before.
+// noteUnsure notes whether most packets of tick at arrived, the last of which is before a sequence, and whether any left
+// a gap. There are none from the ticks since the one before.
 func (p *Tracker) noteUnsure(before, at delta.Tick, end uint32) {
-	for t := before + 1; t != at; t++ {
-		p.unsure &^= 1 << (t % snapshot.RecentTicks)
-	}
-	bit := uint32(1) << (at % snapshot.RecentTicks)
-	p.unsure &^= bit
-	arrived := 0
+	arrived, gap := 0, !p.Log.wroteBefore(p.Followed)
 	for q := p.Followed; q != end; q++ {
-		switch sent := p.Log.At(q); {
+		sent := p.Log.At(q)
+		gap = gap || sent.leavesGap()
+		switch {
 		case sent.Count == 0:
 		case sent.Status == SentAcked:
 			arrived++
@@ -201,8 +198,14 @@ func (p *Tracker) noteUnsure(before, at delta.Tick, end uint32) {
 			arrived--
 		}
 	}
+	for t := before + 1; t-1 != at; t++ {
+		bit := uint32(1) << (t % snapshot.RecentTicks)
+		if p.unsure, p.gapless = p.unsure&^bit, p.gapless|bit; gap {
+			p.gapless &^= bit
+		}
+	}
 	if arrived <= 0 && end != p.Followed {
-		p.unsure |= bit
+		p.unsure |= 1 << (at % snapshot.RecentTicks)
 	}
 }
 
@@ -252,7 +255,7 @@ func (p *Tracker) clean(b int, mask uint64) {
 
 // Expire counts as lost all packets whose acknowledgement is overdue.
 func (p *Tracker) Expire() {
-	for q := p.Log.Oldest; q != p.Log.Next; q++ {
+	for q := p.Log.firstInFlight(); q != p.Log.Next; q++ {
 		sent := p.Log.At(q)
 		if sent.Status != SentInFlight {
 			continue

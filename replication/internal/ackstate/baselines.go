@@ -14,6 +14,8 @@ type bases struct {
 	// unsure has a bit for each tick up to Acks.Through, modulo RecentTicks: half of its packets or more are not
 	// known to have arrived.
 	unsure uint32
+	// gapless has a bit for each tick like unsure: none of its packets left a gap when Through passed it.
+	gapless uint32
 
 	Interval delta.Tick          // ticks between two sends
 	Phase    delta.Tick          // spreads the sends of peers over the interval
@@ -112,6 +114,11 @@ func (p *bases) ChooseLikely() {
 // usable reports whether it is known what the peer holds as of a tick that is young enough for a baseline: then it
 // is of later ticks up to Through, too.
 func (p *bases) usable(at delta.Tick) bool { return p.Acks.Recent(at) && p.Snap.Fresh(at) }
+
+// isGapless reports whether it is known that no packet of a tick left a gap.
+func (p *bases) isGapless(at delta.Tick) bool {
+	return p.Acks.Recent(at) && p.gapless>>(at%snapshot.RecentTicks)&1 != 0
+}
 
 // FindPairs sets Pairs to the baselines that are tried, the newest first, before an entity gets baselines of its own.
 func (p *bases) FindPairs() {

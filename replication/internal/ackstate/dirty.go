@@ -156,6 +156,9 @@ func (p *Tracker) Shares(of snapshot.BasePair) (gaps Gaps, ok bool) {
 	if !p.Snap.Predicts(of) || !p.sentExactly(of.Base) {
 		return nil, false
 	}
+	if p.isGapless(of.Base) {
+		return nil, true
+	}
 	return p.Log.findGaps(of.Base, p.Followed)
 }
 

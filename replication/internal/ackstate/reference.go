@@ -155,16 +155,6 @@ func (l *SentLog) hasAll(s *snapshot.Period, alive bitset.Set, now delta.Tick) b
 	return n == 0
 }
 
-// lastBefore returns the sequence of the last packet from before a tick, or else of the first one that is not
-// forgotten. It is not after the given one.
-func (l *SentLog) lastBefore(at delta.Tick, end uint32) uint32 {
-	first := l.firstFrom(at, end)
-	if l.Find(first-1) == nil {
-		return first
-	}
-	return first - 1
-}
-
 // firstFrom returns the sequence of the first packet that is not forgotten and not from before a tick. If there is none
 // before the given sequence, it returns that.
 func (l *SentLog) firstFrom(at delta.Tick, end uint32) uint32 {

@@ -1,10 +1,12 @@
 package ackstate
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/stretchr/testify/require"
@@ -135,4 +137,71 @@ func TestATickThatDidNotEndIsNotSentExactly(t *testing.T) {
 	begin()
 	require.Equal(t, p.Snap.Tick-1, p.Front().A1)
 	require.Equal(t, first, p.Reference(nil, p.Front().A1)[0].Mask)
+}
+
+// TestTicksWithoutGapsAreKnownWithoutTheLog: those all packets of which arrived in time are, and no tick with a packet
+// that got lost or came late. The log keeps packets of the base ticks only if one of these is not sure.
+func TestTicksWithoutGapsAreKnownWithoutTheLog(t *testing.T) {
+	rng, kept := rand.New(rand.NewPCG(replicationtest.Seed(t), 0)), 0
+	for range 20 {
+		p := newTrackedPeer()
+		p.tick(func(delta.Tick) { p.spawn() }, func() uint64 { return 1 })
+		type flight struct {
+			sequence uint32
+			at       delta.Tick // when the ack arrives; 0: never
+		}
+		var flights []flight
+		arrived := map[delta.Tick]bool{}
+		loss, short := rng.Float64()*rng.Float64(), 0
+		for p.Snap.Tick < 400 {
+			if p.Snap.Tick == 200 {
+				loss = 0
+			}
+			now := p.Snap.Tick + 1
+			for _, f := range flights {
+				if f.at == now && p.Log.Find(f.sequence) != nil {
+					tick := p.Log.At(f.sequence).Tick
+					arrived[tick] = arrived[tick] || tick.After(p.Acks.Through)
+					p.acknowledge(f.sequence)
+				}
+			}
+			through := p.Acks.Through
+			var f flight
+			f.sequence = p.tick(func(now delta.Tick) { p.slots.Touch(0, now) }, func() uint64 {
+				for at := through + 1; !at.After(p.Acks.Through) && at > 2; at++ {
+					require.Equal(t, arrived[at], p.isGapless(at), "tick %d, all of which is known", at)
+				}
+				for at := p.Acks.Through - snapshot.RecentTicks + 1; at != now; at++ {
+					if p.isGapless(at) && !arrived[at] && at > 1 {
+						require.Fail(t, "a packet of a gapless tick did not arrive", "tick %d", at)
+					}
+				}
+				require.False(t, p.isGapless(p.Acks.Through+1))
+				p.Expire()
+				p.ChooseLikely()
+				return 1
+			})
+			if rng.Float64() >= loss {
+				f.at = now + 3 + delta.Tick(rng.IntN(3))
+			}
+			flights = append(flights, f)
+			p.EndPackets(true, true)
+			base := p.Likely.Base - (baseline.NearBases - 2)
+			sure := true
+			for at := max(base, 2); now > 50 && !at.After(p.Acks.Through); at++ {
+				sure = sure && arrived[at]
+			}
+			switch _, _, known := p.Log.packetsOf(base, p.Followed); {
+			case now <= 50:
+			case !sure && now-base < snapshot.RecentTicks-1:
+				kept++
+				require.True(t, known, "the log knows the packets of a base tick that may have gaps")
+			case sure:
+				short++
+				require.Equal(t, p.Followed, p.Log.Oldest, "the log keeps nothing of ticks that are sure")
+			}
+		}
+		require.Greater(t, short, 100)
+	}
+	require.Greater(t, kept, 100)
 }

@@ -263,17 +263,33 @@ func (l *SentLog) sentAt(sequence uint32, now delta.Tick) (delta.Tick, bool) {
 	return 0, false
 }
 
-// firstInFlight returns the tick of the first packet in flight, or now if there is none.
-func (l *SentLog) firstInFlight(now delta.Tick) delta.Tick {
+// firstInFlight returns the sequence of the first packet in flight, or Next if there is none.
+func (l *SentLog) firstInFlight() (sequence uint32) {
 	if int32(l.resolved-l.Oldest) < 0 {
 		l.resolved = l.Oldest
 	}
-	for ; l.resolved != l.Next; l.resolved++ {
-		if sent := l.At(l.resolved); sent.Status == SentInFlight {
-			return sent.Tick
-		}
+	for l.resolved != l.Next && l.At(l.resolved).Status != SentInFlight {
+		l.resolved++
 	}
-	return now
+	return l.resolved
+}
+
+// wroteBefore reports whether any packet before one that is not forgotten, or before the next one, had records.
+func (l *SentLog) wroteBefore(sequence uint32) bool {
+	if sequence == l.Next {
+		return l.written != 0
+	}
+	return l.At(sequence).first != 0
+}
+
+// lastBefore returns the sequence of the last packet from before a tick that trim can reach, and none from the given
+// sequence on.
+func (l *SentLog) lastBefore(at delta.Tick, end uint32) uint32 {
+	last := l.Oldest
+	for int32(end-last) > 1 && l.At(last).Status != SentInFlight && l.At(last+1).Tick.Before(at) {
+		last++
+	}
+	return last
 }
 
 // trim ends a tick: it moves Oldest over the resolved packets, up to the given sequence. No packet

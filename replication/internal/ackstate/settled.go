@@ -34,7 +34,9 @@ func (s *Settled) Begin(p *Tracker) {
 	}
 	// Where the interval changes, and where ticks wrap, the tick an interval before may be none of these.
 	if s.settled = s.all && now-s.turn == p.Interval; s.settled {
-		s.first = p.Log.firstInFlight(now)
+		if s.first = now; p.Log.firstInFlight() != p.Log.Next {
+			s.first = p.Log.At(p.Log.firstInFlight()).Tick
+		}
 	}
 	s.turn = now
 }

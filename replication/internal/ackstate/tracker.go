@@ -5,6 +5,7 @@
 package ackstate
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -67,7 +68,7 @@ func (p *Tracker) Init(snap *snapshot.Snapshot, shared *interest.Shared,
 func (p *Tracker) Begin(first uint32, compact, waits bool) {
 	p.Acks.reset(&p.Snap.Slots, p.Snap.Tick)
 	p.Dirty, p.DirtyBlocks, p.Large = nil, nil, map[int]*LargeState{}
-	p.Log, p.Followed, p.unsure = NewSentLog(first), first, ^uint32(0)
+	p.Log, p.Followed, p.unsure, p.gapless = NewSentLog(first), first, ^uint32(0), 0
 	p.exact = 0
 	p.Trip, p.AnyAcked = clock.RoundTrip{}, false
 	p.Join, p.Silence, p.Settled, p.arrivals = Join{}, Silence{answered: first}, Settled{}, nil
@@ -387,6 +388,9 @@ func (p *Tracker) Reference(ref []wire.SlotBlock, at delta.Tick) []wire.SlotBloc
 	if p.Snap.Tick-at >= snapshot.RecentTicks {
 		return ref
 	}
+	if p.isGapless(at) && p.sentExactly(at) {
+		return p.Snap.Slots.AppendLive(ref, p.Interval, at)
+	}
 	first, end, known := p.Log.packetsOf(at, p.Followed)
 	switch {
 	case !known || first == end || p.Log.anyGap(first, end): // or it is not known yet what arrived
@@ -405,6 +409,13 @@ func (p *Tracker) sentExactly(at delta.Tick) bool {
 		p.Snap.Tick-at+p.Interval <= snapshot.RecentTicks
 }
 
+// allExact reports whether all ticks from a recent one up to Acks.Through were sent exactly and left no gap. Then the
+// log has nothing about them that the bits have not.
+func (p *Tracker) allExact(from delta.Tick) bool {
+	n, first := p.Acks.Through-from+1, int(from%snapshot.RecentTicks)
+	return n <= snapshot.RecentTicks && bits.TrailingZeros32(^bits.RotateLeft32(p.exact&p.gapless, -first)) >= int(n)
+}
+
 // EndPackets ends a tick. shared reports whether all that the peer was sent was shared packets, once whether
 // it was sent no slot twice. The log forgets what no packet refers to.
 func (p *Tracker) EndPackets(shared, once bool) {
@@ -419,8 +430,9 @@ func (p *Tracker) EndPackets(shared, once bool) {
 		if shared || once && p.Period != nil && p.Log.hasAll(p.Period, p.Snap.Slots.Alive, now) {
 			p.exact |= bit
 		}
-		if now-p.Likely.Base < snapshot.RecentTicks {
-			kept = p.Log.lastBefore(p.Likely.Base-(baseline.NearBases-2)*p.step(), kept)
+		oldest := p.Likely.Base - (baseline.NearBases-2)*p.step()
+		if now-p.Likely.Base < snapshot.RecentTicks && !p.allExact(oldest) {
+			kept = p.Log.lastBefore(oldest, kept)
 		}
 	}
 	p.Log.trim(kept)

@@ -53,44 +53,32 @@ func (c *chooser) add(b int, mask, dear uint64) {
 // choose chooses the most urgent candidates, as many as the room in bits allows, and drops the
 // others. It returns the estimated cost of the choice. It goes through the bits of the urgencies
 // from the highest down: candidates with the bit are more urgent than all others that are left.
+// Loops over all blocks have no branches that depend on what they find, which would be predicted badly.
 func (c *chooser) choose(u *snapshot.Urgency, room int, cost prices) (used int) {
 	defer c.drop()
 	for plane := uint(u.Used) - 1; plane < snapshot.SlicedBits; plane-- {
-		all, dear := c.count(u, plane)
+		all, dear, list, planes := 0, 0, c.blocks, u.Blocks
+		for i := range list {
+			k := &list[i]
+			top := k.left & planes[k.block][plane]
+			all += bits.OnesCount64(top)
+			dear += bits.OnesCount64(top & k.dear)
+		}
 		switch price := (all-dear)*cost.cheap + dear*cost.dear; {
 		case all == 0:
 		case used+price <= room:
 			used += price
-			c.take(u, plane)
+			for i := range list {
+				k := &list[i]
+				top := k.left & planes[k.block][plane]
+				k.left &^= top
+				c.chosen[k.block] |= top
+			}
 		default:
 			c.narrow(u, plane)
 		}
 	}
 	return used + c.takeRoundRobin(u, room-used, cost)
-}
-
-// The loops over all blocks have no branches that depend on what they find: these would be predicted badly.
-
-// count returns the number of candidates that have a bit, and how many of these cost more.
-func (c *chooser) count(u *snapshot.Urgency, plane uint) (all, dear int) {
-	list, planes := c.blocks, u.Blocks
-	for i := range list {
-		k := &list[i]
-		top := k.left & planes[k.block][plane]
-		all += bits.OnesCount64(top)
-		dear += bits.OnesCount64(top & k.dear)
-	}
-	return all, dear
-}
-
-// take chooses the candidates that have a bit.
-func (c *chooser) take(u *snapshot.Urgency, plane uint) {
-	for i := range c.blocks {
-		k := &c.blocks[i]
-		top := k.left & u.Blocks[k.block][plane]
-		k.left &^= top
-		c.chosen[k.block] |= top
-	}
 }
 
 // narrow drops the candidates that don't have a bit.

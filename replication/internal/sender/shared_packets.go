@@ -122,7 +122,7 @@ func (p *stateSender) copies(set *encode.PacketSet, b int, d uint64) uint64 {
 
 // relay sends packets of a set. No packet may be open.
 func (k *packetWriter) relay(run *encode.Run) {
-	sequence := k.acked.Log.Next
+	sequence, dirty := k.acked.Log.Next, k.acked.AnyDirty()
 	for i := range run.Packets {
 		from := &run.Packets[i]
 		from.Copies++
@@ -131,8 +131,9 @@ func (k *packetWriter) relay(run *encode.Run) {
 		sent.Shared, sent.Form = true, k.acked.HeaderForm()
 		records := run.Set.RecordsOf(from)
 		k.acked.Log.AddAll(sent, records)
-		for i := range records {
-			if r := records[i].Record(); k.acked.DirtyBlocks.Has(int(r.Block)) {
+		if dirty {
+			for i := range records {
+				r := records[i].Record()
 				k.acked.Dirty[r.Block] &^= r.Mask
 			}
 		}

@@ -1,9 +1,6 @@
 package sender
 
-import (
-
-	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
-)
+import "github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 
 // This file is the course of a tick for one peer: prepare finds what is dirty and plans what to
 // send, sendPlanned sends it, and end draws the conclusions.
