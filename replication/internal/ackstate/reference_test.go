@@ -151,7 +151,7 @@ func TestTicksWithoutGapsAreKnownWithoutTheLog(t *testing.T) {
 			at       delta.Tick // when the ack arrives; 0: never
 		}
 		var flights []flight
-		arrived := map[delta.Tick]bool{}
+		arrived, newest, stale := map[delta.Tick]bool{}, delta.Tick(0), delta.Tick(0)
 		loss, short := rng.Float64()*rng.Float64(), 0
 		for p.Snap.Tick < 400 {
 			if p.Snap.Tick == 200 {
@@ -187,18 +187,26 @@ func TestTicksWithoutGapsAreKnownWithoutTheLog(t *testing.T) {
 			flights = append(flights, f)
 			p.EndPackets(true, true)
 			base := p.Likely.Base - (baseline.NearBases - 2)
+			if now-base > snapshot.RecentTicks/2 {
+				stale = now // the log may be too small for such a base
+			}
 			sure := true
 			for at := max(base, 2); now > 50 && !at.After(p.Acks.Through); at++ {
 				sure = sure && arrived[at]
 			}
-			switch _, _, known := p.Log.packetsOf(base, p.Followed); {
-			case now <= 50:
-			case !sure && now-base < snapshot.RecentTicks-1:
-				kept++
-				require.True(t, known, "the log knows the packets of a base tick that may have gaps")
-			case sure:
+			for at := base; !base.Before(newest) && now-stale > snapshot.RecentTicks && !at.After(p.Acks.Through); at++ {
+				if !p.isGapless(at) {
+					kept++
+					first, _, known := p.Log.packetsOf(at, p.Followed)
+					require.True(t, known && p.Log.Oldest <= first, "the log keeps the packets of ticks that may have gaps")
+				}
+			}
+			if now > 50 && sure {
 				short++
 				require.Equal(t, p.Followed, p.Log.Oldest, "the log keeps nothing of ticks that are sure")
+			}
+			if base.After(newest) {
+				newest = base
 			}
 		}
 		require.Greater(t, short, 100)
