@@ -1,6 +1,7 @@
 package ackstate
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -34,8 +35,10 @@ type AckTable struct {
 	// them. For other slots, packets sent before that tick no longer count.
 	Since []delta.Tick
 
-	// lapsed has slots of which the peer holds only states too old for baselines, see FindLapsed.
+	// lapsed has slots of which the peer holds only states too old for baselines, see FindLapsed, and lapses by
+	// block the tick before which there are no others.
 	lapsed bitset.Set
+	lapses []delta.Tick
 
 	Shown    bitset.Set // something was sent: the client may show the slot
 	Returned bitset.Set // waits since it came back into view: the client shows it as it was
@@ -54,6 +57,9 @@ func (t *AckTable) grow(n int, now delta.Tick) {
 	t.None, t.Ended, t.Returned = t.None.Grown(n), t.Ended.Grown(n), t.Returned.Grown(n)
 	t.Shown, t.Large, t.lapsed = t.Shown.Grown(n), t.Large.Grown(n), t.lapsed.Grown(n)
 	blocks := len(t.None)
+	for len(t.lapses) < blocks {
+		t.lapses = append(t.lapses, now)
+	}
 	t.Unknown = t.Unknown.Grown(blocks)
 	if blocks > cap(t.Missing[0]) { // some spare room saves copying at every growth
 		room := blocks + blocks/16
@@ -126,13 +132,15 @@ func (t *AckTable) CountBehind(in, except bitset.Set) (n int) {
 }
 
 // heldBefore returns those of some slots of a block, which are missing as of Through, that the peer holds only as of
-// ticks before a given one.
-func (t *AckTable) heldBefore(b int, d uint64, tick delta.Tick) (before uint64) {
-	for ; d != 0; d &= d - 1 {
+// ticks before a given one, and how many ticks after that one the oldest tick is.
+func (t *AckTable) heldBefore(b int, d uint64, tick delta.Tick) (before uint64, after int32) {
+	for after = math.MaxInt32; d != 0; d &= d - 1 {
 		i := bits.TrailingZeros64(d)
-		before |= uint64(t.Since[b<<6+i]-tick) >> 31 & 1 << i // like Before, without a branch
+		ticks := int32(t.Since[b<<6+i] - tick)
+		before |= uint64(uint32(ticks)) >> 31 << i // like Before, without a branch
+		after = min(after, ticks)
 	}
-	return before
+	return before, after
 }
 
 // begin notes that the peer, which held nothing of slots of a block, holds them as of one tick.

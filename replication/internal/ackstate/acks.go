@@ -183,8 +183,8 @@ func (p *Tracker) followTick(at delta.Tick, end uint32) {
 	t.settle(before)
 }
 
-// noteUnsure notes whether most packets of tick at arrived, the last of which is before a sequence, and whether any left
-// a gap. There are none from the ticks since the one before.
+// noteUnsure notes whether most packets of tick at arrived, the last of which is before a sequence, and whether any
+// left a gap. There are none from the ticks since the one before.
 func (p *Tracker) noteUnsure(before, at delta.Tick, end uint32) {
 	arrived, gap := 0, !p.Log.wroteBefore(p.Followed)
 	for q := p.Followed; q != end; q++ {

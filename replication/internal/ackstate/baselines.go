@@ -200,11 +200,13 @@ func (p *bases) Old(b int, d uint64) (old uint64) {
 		return 0
 	}
 	t := &p.Acks
-	return t.heldBefore(b, d&t.Lacks(t.Through, b)&^t.None[b], p.oldest)
+	old, _ = t.heldBefore(b, d&t.Lacks(t.Through, b)&^t.None[b], p.oldest)
+	return old
 }
 
 // FindLapsed finds slots of which the peer holds only states that are too old for baselines, or will be within a
-// sixteenth of the window. It looks at every block in an eighth, or takes for granted that there are none.
+// sixteenth of the window. It looks in an eighth at every block where there may be any, or takes for granted that there
+// are none.
 func (p *bases) FindLapsed(look bool) {
 	t, now := &p.Acks, p.Snap.Tick
 	window := delta.Tick(p.Snap.Opts.Window)
@@ -214,9 +216,13 @@ func (p *bases) FindLapsed(look bool) {
 	}
 	for ; p.looked != now; p.looked++ {
 		for b := int(p.looked % turns); b < len(t.lapsed); b += int(turns) {
+			if look && t.lapsed[b] == 0 && now.Before(t.lapses[b]) {
+				continue
+			}
 			if t.lapsed[b] = 0; look {
-				mask := p.Snap.Slots.Alive[b] & t.Lacks(t.Through, b) &^ t.None[b]
-				t.lapsed[b] = t.heldBefore(b, mask, now-window+margin)
+				mask, ticks := p.Snap.Slots.Alive[b]&t.Lacks(t.Through, b)&^t.None[b], int32(0)
+				t.lapsed[b], ticks = t.heldBefore(b, mask, now-window+margin)
+				t.lapses[b] = now + min(delta.Tick(max(ticks, 0)), window/2) // sooner after a late acknowledgement
 			}
 		}
 	}

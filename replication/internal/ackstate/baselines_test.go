@@ -1,10 +1,14 @@
 package ackstate
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/stretchr/testify/require"
 )
@@ -76,4 +80,47 @@ func TestSecondBaselinesPredict(t *testing.T) {
 // newSnap returns a snapshot of a tick, without slots.
 func newSnap(tick delta.Tick) *snapshot.Snapshot {
 	return &snapshot.Snapshot{Tick: tick, Opts: &config.ServerOptions{Window: 64}}
+}
+
+// TestLapsedSlotsAreFound: when a block has its turn, exactly those of its slots have lapsed that the peer holds only as
+// of ticks that are too old, or will be soon. Most turns need no look at the slots.
+func TestLapsedSlotsAreFound(t *testing.T) {
+	rng, lapsed := rand.New(rand.NewPCG(replicationtest.Seed(t), 0)), 0
+	for _, start := range []delta.Tick{0, math.MaxUint32 - 300} {
+		p := newTrackedPeer()
+		p.Snap.Tick = start
+		p.Begin(0, false, false)
+		var all uint64
+		p.acknowledge(p.tick(func(delta.Tick) {
+			for range 40 {
+				all |= p.spawn()
+			}
+		}, func() uint64 { return all }))
+		for p.Snap.Tick-start < 1000 {
+			rare := rng.Uint64() & rng.Uint64() & rng.Uint64() & rng.Uint64()
+			starved := uint64(0xff) << (8 * ((p.Snap.Tick - start) / 100 % 5)) // for 100 ticks
+			sequence := p.tick(func(now delta.Tick) {
+				for slot := range bitset.Slots(0, all) {
+					p.slots.Touch(slot, now)
+				}
+			}, func() uint64 {
+				p.FindLapsed(true)
+				if now := p.Snap.Tick; (now-1)%(64/8) == 0 { // the turn of block 0
+					for slot := range bitset.Slots(0, all) {
+						at, ok := p.Acks.Holds(slot)
+						require.True(t, ok)
+						old := now-at > 64-64/16 && p.Acks.Lacks(p.Acks.Through, 0)>>slot&1 != 0
+						require.Equal(t, old, p.Acks.lapsed.Has(slot), "slot %d, held as of tick %d, in tick %d", slot, at, now)
+					}
+					lapsed += p.Acks.lapsed.Count()
+				}
+				return all & rare &^ starved
+			})
+			if rng.IntN(3) > 0 {
+				p.acknowledge(sequence)
+			}
+			p.Expire()
+		}
+	}
+	require.Greater(t, lapsed, 100)
 }

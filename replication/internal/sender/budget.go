@@ -46,7 +46,7 @@ const (
 	minPacket          = 100 // bytes that a packet is worth sending for
 	minPart            = 200 // bytes of a part of a large state
 	stateShare         = 4   // the least share of the tokens that state has, inverted
-	priceSample        = 500 // states whose mean width is known well enough
+	priceSample        = 100 // states whose mean width is known well enough
 	ampleTicks         = 16  // in which a budget must have sufficed to count as ample
 )
 
