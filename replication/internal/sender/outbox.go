@@ -18,6 +18,8 @@ type outbox struct {
 	key  wire.Key // of packets to the client
 	buf  []byte   // the packet that is being written, or copied
 
+	heads [wire.HeaderForms]int // sizes of everything before the body of a state packet
+
 	direct      bool // Send may be called at once: this is the only peer, so its worker is the caller
 	box         *packetBox
 	first, last int32    // queued packets in the box; first is -1 for none
@@ -25,12 +27,12 @@ type outbox struct {
 }
 
 // setKey starts a session with a key of its own.
-func (o *outbox) setKey(key wire.Key) { o.key, o.failed = key, o.failed[:0] }
-
-// headSize returns the size of everything before the body of a state packet.
-func (o *outbox) headSize(form wire.HeaderForm) int {
-	h := wire.StateHeader{Form: form, Wide: o.key.Off}
-	return o.key.Size() + h.Size()
+func (o *outbox) setKey(key wire.Key) {
+	o.key, o.failed = key, o.failed[:0]
+	for form := range o.heads {
+		h := wire.StateHeader{Form: wire.HeaderForm(form), Wide: key.Off}
+		o.heads[form] = key.Size() + h.Size()
+	}
 }
 
 // header returns the header of a packet of this tick with the given base tick.
@@ -42,13 +44,13 @@ func (o *outbox) header(sequence uint32, form wire.HeaderForm, base delta.Tick) 
 }
 
 // complete writes the header and the checksum of a packet whose body has n bits.
-func (o *outbox) complete(packet []byte, h wire.StateHeader, n int) {
+func (o *outbox) complete(packet []byte, h *wire.StateHeader, n int) {
 	o.putHeader(packet, h, n)
 	o.key.Write(packet, h.Sequence, h.Tick)
 }
 
 // putHeader writes the header of a packet whose body has n bits.
-func (o *outbox) putHeader(packet []byte, h wire.StateHeader, n int) {
+func (o *outbox) putHeader(packet []byte, h *wire.StateHeader, n int) {
 	at := o.key.Size()
 	h.Put(packet[at:])
 	packet[at] |= byte(-n&7) << wire.PadShift
@@ -57,18 +59,18 @@ func (o *outbox) putHeader(packet []byte, h wire.StateHeader, n int) {
 // copyOf returns a shared packet with a header of the peer's. It is valid until the next packet is begun.
 func (o *outbox) copyOf(from *encode.SharedPacket, sequence uint32) []byte {
 	form := o.acked.Log.At(sequence).Form
-	size := o.headSize(form)
+	size := o.heads[form]
 	packet := o.buf[:size+copy(o.buf[size:], from.Body)]
 	h := o.header(sequence, form, from.Base)
 	if o.key.Off || from.Copies == 1 {
-		o.complete(packet, h, from.Bits)
+		o.complete(packet, &h, from.Bits)
 		return packet
 	}
 	if !from.Summed {
 		from.Summed, from.Sum = true, crc32.Checksum(from.Body, wire.Castagnoli)
 		from.Shift.Set(len(from.Body))
 	}
-	o.putHeader(packet, h, from.Bits)
+	o.putHeader(packet, &h, from.Bits)
 	begin := o.key.Sum(packet[wire.ChecksumSize:size], h.Sequence, h.Tick)
 	binary.LittleEndian.PutUint32(packet, from.Sum^from.Shift.Of(begin))
 	return packet

@@ -276,7 +276,7 @@ func (k *packetWriter) finish() {
 	k.cache.Slots.Write(&w)
 	w.WriteRun(k.w.Bytes(), k.w.Len())
 	packet := k.out.buf[:k.body+len(w.Bytes())]
-	k.out.complete(packet, k.header, w.Len())
+	k.out.complete(packet, &k.header, w.Len())
 	k.out.put(packet, k.commit(len(packet), w.Len()))
 }
 

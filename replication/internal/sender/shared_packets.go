@@ -131,13 +131,11 @@ func (k *packetWriter) relay(run *encode.Run) {
 		sent.Shared, sent.Form = true, k.acked.HeaderForm()
 		records := run.Set.RecordsOf(from)
 		k.acked.Log.AddAll(sent, records)
-		if dirty {
-			for i := range records {
-				r := records[i].Record()
-				k.acked.Dirty[r.Block] &^= r.Mask
-			}
+		for i := 0; dirty && i < len(records); i++ {
+			r := records[i].Record()
+			k.acked.Dirty[r.Block] &^= r.Mask
 		}
-		k.commit(k.out.headSize(sent.Form)+len(from.Body), from.Bits)
+		k.commit(k.out.heads[sent.Form]+len(from.Body), from.Bits)
 	}
 	k.out.putCopies(run.Packets, sequence)
 }

@@ -48,6 +48,7 @@ const (
 	HeaderLong    HeaderForm = iota // complete
 	HeaderShort                     // the low bits of both
 	HeaderImplied                   // the low bits of the sequence
+	HeaderForms                     // their number
 )
 
 const (
