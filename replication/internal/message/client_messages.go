@@ -309,6 +309,7 @@ func (t *ClientMessages) noteReceived(p *wire.InputReport, tick uint32) {
 	t.Clock.NoteReceived(tick, sent, p.Held)
 	if int32(t.Clock.Now-sent) >= 0 && int32(sent-t.echoed) > 0 {
 		t.echoed = sent
+		t.Out[wire.ChannelState].noteArrival(delta.Tick(sent))
 	}
 	if t.schema.Input == nil {
 		return

@@ -162,6 +162,14 @@ func (l *OutChannel) end() {
 	}
 }
 
+// noteArrival notes that a packet of a tick has arrived, be it one without messages. If it was sent after the last probe,
+// the probe got lost alone, and need not become rarer.
+func (l *OutChannel) noteArrival(at delta.Tick) {
+	if at.After(l.probed) {
+		l.backoff = 0
+	}
+}
+
 // retrySoon notes that the other end is alive: probes become frequent again.
 func (l *OutChannel) retrySoon() { l.backoff = min(l.backoff, 1) }
 

@@ -259,6 +259,9 @@ func (t *PeerMessages) sendReliable(channel int) {
 	var before *outMessage
 	k := &t.Messages.Messenger.Writer
 	begun := k.Index
+	if t.Acked.AnyAcked {
+		l.noteArrival(t.Acked.Recent) // of states
+	}
 	l.begin(t.Snap.Tick, &t.Acked.Trip)
 	defer l.end()
 	var stuck *outMessage // those after it wait for it anyway
