@@ -162,8 +162,8 @@ func (l *OutChannel) end() {
 	}
 }
 
-// noteArrival notes that a packet of a tick has arrived, be it one without messages. If it was sent after the last probe,
-// the probe got lost alone, and need not become rarer.
+// noteArrival notes that a packet of a tick has arrived, be it one without messages. If it was sent after the last
+// probe, the probe got lost alone, and the next one may come as soon.
 func (l *OutChannel) noteArrival(at delta.Tick) {
 	if at.After(l.probed) {
 		l.backoff = 0
