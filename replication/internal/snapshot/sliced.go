@@ -1,7 +1,7 @@
 package snapshot
 
-// SlicedBits is the number of bits of a sliced number. They suffice for a wait of 2,047 ticks at weight 1. Longer waits
-// count the same.
+// SlicedBits is the number of bits of a sliced number, a multiple of 3. They suffice for a wait of 2,047 ticks at weight
+// 1. Longer waits count the same.
 const SlicedBits = 15
 
 // Sliced has a number for each slot of a block, to which weights are added. The numbers are bit-sliced, from the
@@ -12,7 +12,7 @@ type Sliced [SlicedBits]uint64
 
 // keep sets the numbers of all slots outside the mask to 0.
 func (u *Sliced) keep(mask uint64) {
-	for i := 0; i < SlicedBits; i += 3 { // one by one, the loop would take more time than what it does
+	for i := 0; i < SlicedBits; i += 3 { // one by one, the loop takes more time than what it does
 		u[i] &= mask
 		u[i+1] &= mask
 		u[i+2] &= mask
