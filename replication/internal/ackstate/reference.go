@@ -161,7 +161,7 @@ func (l *SentLog) firstFrom(at delta.Tick, end uint32) uint32 {
 	n := len(l.Ring)
 	oldest := end - uint32(n)
 	return oldest + uint32(sort.Search(n, func(i int) bool {
-		sent := l.Find(oldest + uint32(i))
+		sent := l.findEarlier(oldest + uint32(i))
 		return sent != nil && !sent.Tick.Before(at)
 	}))
 }

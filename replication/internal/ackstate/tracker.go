@@ -5,7 +5,6 @@
 package ackstate
 
 import (
-	"math/bits"
 	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -409,13 +408,6 @@ func (p *Tracker) sentExactly(at delta.Tick) bool {
 		p.Snap.Tick-at+p.Interval <= snapshot.RecentTicks
 }
 
-// allExact reports whether all ticks from a recent one up to Acks.Through were sent exactly and left no gap. Then the
-// log has nothing about them that the bits have not.
-func (p *Tracker) allExact(from delta.Tick) bool {
-	n, first := p.Acks.Through-from+1, int(from%snapshot.RecentTicks)
-	return n <= snapshot.RecentTicks && bits.TrailingZeros32(^bits.RotateLeft32(p.exact&p.gapless, -first)) >= int(n)
-}
-
 // EndPackets ends a tick. shared reports whether all that the peer was sent was shared packets, once whether
 // it was sent no slot twice. The log forgets what no packet refers to.
 func (p *Tracker) EndPackets(shared, once bool) {
@@ -430,9 +422,8 @@ func (p *Tracker) EndPackets(shared, once bool) {
 		if shared || once && p.Period != nil && p.Log.hasAll(p.Period, p.Snap.Slots.Alive, now) {
 			p.exact |= bit
 		}
-		oldest := p.Likely.Base - (baseline.NearBases-2)*p.step()
-		if now-p.Likely.Base < snapshot.RecentTicks && !p.allExact(oldest) {
-			kept = p.Log.lastBefore(oldest, kept)
+		if now-p.Likely.Base < snapshot.RecentTicks {
+			kept = p.Log.lastBefore(p.Likely.Base-(baseline.NearBases-2)*p.step(), kept)
 		}
 	}
 	p.Log.trim(kept)

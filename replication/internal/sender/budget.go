@@ -46,7 +46,6 @@ const (
 	minPacket          = 100 // bytes that a packet is worth sending for
 	minPart            = 200 // bytes of a part of a large state
 	stateShare         = 4   // the least share of the tokens that state has, inverted
-	priceSample        = 100 // states whose mean width is known well enough
 	ampleTicks         = 16  // in which a budget must have sufficed to count as ample
 )
 
@@ -183,27 +182,22 @@ func (b *budget) lose() {
 	}
 }
 
-// need estimates the cost of entries and returns the bits of everything dirty or, if that is more than enough, of part
-// of it. Without prices, it estimates no cost then.
-func (b *budget) need(enough int, prices bool) (need int) {
+// need estimates the cost of entries and returns the bits of everything dirty, or as soon as they are more than some
+// limit, of part of it.
+func (b *budget) need(limit int) (need int) {
 	s := &b.snap.Slots
 	b.cost.cheap = max(b.typical/typicalUnit, 1)
 	dear, width := 0, 0
 	for block := range b.acked.DirtyBlocks.All() {
-		if need > enough {
-			if !prices {
-				return need
-			}
-			if dear > priceSample && (block+int(b.snap.Tick))%4 != 0 { // another quarter in each tick stands for all
-				continue
-			}
-		}
 		dirty := b.acked.Dirty[block]
 		costly := b.acked.Costly(block, dirty)
 		need += bits.OnesCount64(dirty&^costly) * b.cost.cheap
 		if costly != 0 {
 			n, w := bits.OnesCount64(costly), s.EstimateWidths(block, costly, b.snap.Tick)
 			dear, width, need = dear+n, width+w, need+w+n*fullBits
+		}
+		if need > limit {
+			return need
 		}
 	}
 	if dear > 0 {

@@ -14,10 +14,9 @@ import (
 // send function may only be called on the goroutine that calls Replicate.
 type outbox struct {
 	*peer
-	Send func(packet []byte) error
-	key  wire.Key // of packets to the client
-	buf  []byte   // the packet that is being written, or copied
-
+	Send  func(packet []byte) error
+	key   wire.Key              // of packets to the client
+	buf   []byte                // the packet that is being written, or copied
 	heads [wire.HeaderForms]int // sizes of everything before the body of a state packet
 
 	direct      bool // Send may be called at once: this is the only peer, so its worker is the caller

@@ -86,7 +86,6 @@ func (p *selector) press(c *chooser) {
 		}
 		u.Gain(b, p.acked.Dirty[b], w, double)
 	}
-	u.Trim()
 }
 
 // askWeights returns the weights that the peer's own function gives to dirty slots.

@@ -1,6 +1,10 @@
 package sender
 
-import "github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+import (
+	"math"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+)
 
 // This file is the course of a tick for one peer: prepare finds what is dirty and plans what to
 // send, sendPlanned sends it, and end draws the conclusions.
@@ -108,8 +112,12 @@ func (p *Sender) plan(inOrder bool) plan {
 		return sendAll
 	}
 	p.acked.FindLapsed(p.Budget.lapsing > 0)
-	room, saves := p.Budget.affordable(), p.Budget.Tokens < p.Budget.quantum()
-	switch need := p.Budget.need(room, !saves); {
+	room, limit := p.Budget.affordable(), math.MaxInt
+	saves := p.Budget.Tokens < p.Budget.quantum()
+	if saves {
+		limit = room
+	}
+	switch need := p.Budget.need(limit); {
 	case need+need/2 <= room:
 		return sendAll
 	case saves:

@@ -21,10 +21,15 @@ func (u *Urgency) Grow(n int) {
 	}
 }
 
-// Wait ends a tick: slots that are clean no longer wait.
+// Wait ends a tick: slots that are clean no longer wait. If no other slot has the highest bit, it is no longer in use.
 func (u *Urgency) Wait(dirty bitset.Set) {
+	highest, plane := uint64(0), max(u.Used-1, 0)
 	for b := range u.Waiting {
 		u.Waiting[b] &= dirty[b]
+		highest |= u.Blocks[b][plane] & u.Waiting[b]
+	}
+	if highest == 0 {
+		u.Used = plane
 	}
 }
 
@@ -37,18 +42,4 @@ func (u *Urgency) Gain(b int, dirty uint64, w *SlicedWeights, double uint64) {
 	u.Blocks[b].keep(u.Waiting[b])
 	u.Used = max(u.Used, int32(u.Blocks[b].add(w, dirty, double)))
 	u.Waiting[b] = dirty
-}
-
-// Trim lowers Used if no slot that waits has the highest bit.
-func (u *Urgency) Trim() {
-	if u.Used == 0 {
-		return
-	}
-	highest := uint64(0)
-	for b, waiting := range u.Waiting {
-		highest |= u.Blocks[b][u.Used-1] & waiting
-	}
-	if highest == 0 {
-		u.Used--
-	}
 }
