@@ -1,7 +1,7 @@
 package snapshot
 
-// SlicedBits is the number of bits of a sliced number, a multiple of 3. They suffice for a wait of 2,047 ticks at weight
-// 1. Longer waits count the same.
+// SlicedBits is the number of bits of a sliced number, a multiple of 3. They suffice for a wait of 2,047 ticks at
+// weight 1. Longer waits count the same.
 const SlicedBits = 15
 
 // Sliced has a number for each slot of a block, to which weights are added. The numbers are bit-sliced, from the
