@@ -35,15 +35,18 @@ type AckTable struct {
 	// them. For other slots, packets sent before that tick no longer count.
 	Since []delta.Tick
 
-	// lapsed has slots of which the peer holds only states too old for baselines, see FindLapsed, and lapses by
-	// block the tick before which there are no others.
-	lapsed bitset.Set
-	lapses []delta.Tick
+	lapsed []lapsed // by block
 
 	Shown    bitset.Set // something was sent: the client may show the slot
 	Returned bitset.Set // waits since it came back into view: the client shows it as it was
 	Large    bitset.Set // a state is being sent in parts
 	Unknown  bitset.Set // blocks that may have live slots in None
+}
+
+// lapsed has the slots of a block of which the peer holds only states too old for baselines, see FindLapsed.
+type lapsed struct {
+	slots uint64
+	none  delta.Tick // no other one lapses before this tick
 }
 
 // reset empties the table, at the end of tick now.
@@ -55,10 +58,10 @@ func (t *AckTable) reset(slots *snapshot.SlotTable, now delta.Tick) {
 func (t *AckTable) grow(n int, now delta.Tick) {
 	old := len(t.None)
 	t.None, t.Ended, t.Returned = t.None.Grown(n), t.Ended.Grown(n), t.Returned.Grown(n)
-	t.Shown, t.Large, t.lapsed = t.Shown.Grown(n), t.Large.Grown(n), t.lapsed.Grown(n)
+	t.Shown, t.Large = t.Shown.Grown(n), t.Large.Grown(n)
 	blocks := len(t.None)
-	for len(t.lapses) < blocks {
-		t.lapses = append(t.lapses, now)
+	for len(t.lapsed) < blocks {
+		t.lapsed = append(t.lapsed, lapsed{none: now})
 	}
 	t.Unknown = t.Unknown.Grown(blocks)
 	if blocks > cap(t.Missing[0]) { // some spare room saves copying at every growth
@@ -93,7 +96,7 @@ func (t *AckTable) Lacks(at delta.Tick, b int) uint64 {
 
 // Bare returns the slots of a block without a baseline, which are sent in full: those of None, and those that have
 // lapsed as far as FindLapsed has found.
-func (t *AckTable) Bare(b int) uint64 { return t.None[b] | t.lapsed[b] }
+func (t *AckTable) Bare(b int) uint64 { return t.None[b] | t.lapsed[b].slots }
 
 // lacksNothing reports whether nothing is missing as of a recent tick but the slots in None.
 func (t *AckTable) lacksNothing(at delta.Tick) bool { return t.some>>(at%snapshot.RecentTicks)&1 == 0 }
@@ -297,6 +300,7 @@ func (t *AckTable) arriveLate(b int, mask uint64, at, now delta.Tick) uint64 {
 	lacked := mask & t.Lacks(t.Through, b)
 	if old := mask & t.None[b]; old != 0 {
 		t.begin(b, old)
+		t.lapsed[b].none = at
 	}
 	t.hold(b, lacked, at)
 	if now-at >= snapshot.RecentTicks { // the log no longer has the ticks in which the slot changed

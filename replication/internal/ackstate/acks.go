@@ -156,7 +156,7 @@ func (p *Tracker) silentUntil(last delta.Tick) (to delta.Tick, end uint32) {
 // followTick records the fate of the packets of tick at, up to sequence end.
 func (p *Tracker) followTick(at delta.Tick, end uint32) {
 	t, before := &p.Acks, p.Acks.Through
-	p.noteUnsure(before, at, end)
+	p.noteFate(before, at, end)
 	if t.lacksNothing(before) && p.sentExactly(at) && p.allArrived(end) {
 		t.skip(at)
 		p.Followed = end
@@ -183,9 +183,9 @@ func (p *Tracker) followTick(at delta.Tick, end uint32) {
 	t.settle(before)
 }
 
-// noteUnsure notes whether most packets of tick at arrived, the last of which is before a sequence, and whether any
+// noteFate notes whether most packets of tick at arrived, the last of which is before a sequence, and whether any
 // left a gap. There are none from the ticks since the one before.
-func (p *Tracker) noteUnsure(before, at delta.Tick, end uint32) {
+func (p *Tracker) noteFate(before, at delta.Tick, end uint32) {
 	arrived, gap := 0, !p.Log.wroteBefore(p.Followed)
 	for q := p.Followed; q != end; q++ {
 		sent := p.Log.At(q)

@@ -216,13 +216,14 @@ func (p *bases) FindLapsed(look bool) {
 	}
 	for ; p.looked != now; p.looked++ {
 		for b := int(p.looked % turns); b < len(t.lapsed); b += int(turns) {
-			if look && t.lapsed[b] == 0 && now.Before(t.lapses[b]) {
+			of := &t.lapsed[b]
+			if look && of.slots == 0 && now.Before(of.none) {
 				continue
 			}
-			if t.lapsed[b] = 0; look {
-				mask, ticks := p.Snap.Slots.Alive[b]&t.Lacks(t.Through, b)&^t.None[b], int32(0)
-				t.lapsed[b], ticks = t.heldBefore(b, mask, now-window+margin)
-				t.lapses[b] = now + min(delta.Tick(max(ticks, 0)), window/2) // sooner after a late acknowledgement
+			if of.slots = 0; look {
+				mask, ticks, oldest := p.Snap.Slots.Alive[b]&t.Lacks(t.Through, b)&^t.None[b], int32(0), now-window+margin
+				of.slots, ticks = t.heldBefore(b, mask, oldest)
+				of.none = now + delta.Tick(max(min(ticks, int32(t.Through-oldest)), 0)) // others are held as of Through
 			}
 		}
 	}

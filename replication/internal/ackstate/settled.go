@@ -34,8 +34,9 @@ func (s *Settled) Begin(p *Tracker) {
 	}
 	// Where the interval changes, and where ticks wrap, the tick an interval before may be none of these.
 	if s.settled = s.all && now-s.turn == p.Interval; s.settled {
-		if s.first = now; p.Log.firstInFlight() != p.Log.Next {
-			s.first = p.Log.At(p.Log.firstInFlight()).Tick
+		s.first = now
+		if first := p.Log.firstInFlight(); first != p.Log.Next {
+			s.first = p.Log.At(first).Tick
 		}
 	}
 	s.turn = now

@@ -101,7 +101,7 @@ func (p *groupSender) sendUnits(of bitset.Set, from, to int) bool {
 	u, s := &p.states.worker.batch, &p.snap.Slots
 	u.begin(s.Len())
 	u.from = int32(from)
-	u.room = 8*(p.opts.MTU-p.packet.out.heads[wire.HeaderLong]) - wire.MaxFrontBits
+	u.room = 8*(p.opts.MTU-int(p.packet.out.heads[wire.HeaderLong])) - wire.MaxFrontBits
 	if p.heads == 0 {
 		p.heads = firstHead
 	}

@@ -15,9 +15,9 @@ import (
 type outbox struct {
 	*peer
 	Send  func(packet []byte) error
-	key   wire.Key              // of packets to the client
-	buf   []byte                // the packet that is being written, or copied
-	heads [wire.HeaderForms]int // sizes of everything before the body of a state packet
+	key   wire.Key                // of packets to the client
+	buf   []byte                  // the packet that is being written, or copied
+	heads [wire.HeaderForms]uint8 // sizes of everything before the body of a state packet
 
 	direct      bool // Send may be called at once: this is the only peer, so its worker is the caller
 	box         *packetBox
@@ -30,7 +30,7 @@ func (o *outbox) setKey(key wire.Key) {
 	o.key, o.failed = key, o.failed[:0]
 	for form := range o.heads {
 		h := wire.StateHeader{Form: wire.HeaderForm(form), Wide: key.Off}
-		o.heads[form] = key.Size() + h.Size()
+		o.heads[form] = uint8(key.Size() + h.Size())
 	}
 }
 
@@ -58,7 +58,7 @@ func (o *outbox) putHeader(packet []byte, h *wire.StateHeader, n int) {
 // copyOf returns a shared packet with a header of the peer's. It is valid until the next packet is begun.
 func (o *outbox) copyOf(from *encode.SharedPacket, sequence uint32) []byte {
 	form := o.acked.Log.At(sequence).Form
-	size := o.heads[form]
+	size := int(o.heads[form])
 	packet := o.buf[:size+copy(o.buf[size:], from.Body)]
 	h := o.header(sequence, form, from.Base)
 	if o.key.Off || from.Copies == 1 {

@@ -131,11 +131,11 @@ func (k *packetWriter) relay(run *encode.Run) {
 		sent.Shared, sent.Form = true, k.acked.HeaderForm()
 		records := run.Set.RecordsOf(from)
 		k.acked.Log.AddAll(sent, records)
-		for i := 0; dirty && i < len(records); i++ {
-			r := records[i].Record()
+		for n := 0; dirty && n < len(records); n++ {
+			r := records[n].Record()
 			k.acked.Dirty[r.Block] &^= r.Mask
 		}
-		k.commit(k.out.heads[sent.Form]+len(from.Body), from.Bits)
+		k.commit(int(k.out.heads[sent.Form])+len(from.Body), from.Bits)
 	}
 	k.out.putCopies(run.Packets, sequence)
 }
