@@ -221,8 +221,8 @@ func (p *bases) FindLapsed(look bool) {
 				continue
 			}
 			if of.slots = 0; look {
-				mask, ticks, oldest := p.Snap.Slots.Alive[b]&t.Lacks(t.Through, b)&^t.None[b], int32(0), now-window+margin
-				of.slots, ticks = t.heldBefore(b, mask, oldest)
+				oldest, ticks := now-window+margin, int32(0)
+				of.slots, ticks = t.heldBefore(b, p.Snap.Slots.Alive[b]&t.Lacks(t.Through, b)&^t.None[b], oldest)
 				of.none = now + delta.Tick(max(min(ticks, int32(t.Through-oldest)), 0)) // others are held as of Through
 			}
 		}

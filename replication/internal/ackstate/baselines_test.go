@@ -92,14 +92,9 @@ func TestLapsedSlotsAreFound(t *testing.T) {
 		p := newTrackedPeer()
 		p.Snap.Tick = start
 		p.Begin(0, false, false)
-		var all uint64
-		p.tick(func(delta.Tick) {
-			for range 40 {
-				all |= p.spawn()
-			}
-		}, func() uint64 { return 0 })
+		var all, young uint64
 		acks := map[delta.Tick][]uint32{} // sequences, by when the ack arrives
-		for p.Snap.Tick-start < 2000 {
+		for p.Snap.Tick-start < 4000 {
 			now := p.Snap.Tick + 1
 			for _, sequence := range acks[now] {
 				if p.Log.Find(sequence) != nil {
@@ -109,6 +104,10 @@ func TestLapsedSlotsAreFound(t *testing.T) {
 			rare := rng.Uint64() & rng.Uint64() & rng.Uint64() & rng.Uint64()
 			starved := uint64(0xff) << (8 * ((now - start) / 100 % 5)) // for 100 ticks
 			sequence := p.tick(func(now delta.Tick) {
+				if (now-start)%100 == 1 {
+					young = p.spawn()
+					all |= young
+				}
 				for slot := range bitset.Slots(0, all) {
 					p.slots.Touch(slot, now)
 				}
@@ -121,10 +120,15 @@ func TestLapsedSlotsAreFound(t *testing.T) {
 					}
 				}
 				lapsed += bits.OnesCount64(p.Acks.lapsed[0].slots)
-				return all & rare &^ starved
+				if (now-start)%100 == 1 {
+					return young // and not again for a while
+				}
+				return all & rare &^ starved &^ young
 			})
-			if rng.IntN(3) > 0 && (now-start)%500 > 80 {
-				at := now + 1 + delta.Tick(rng.IntN(1+rng.IntN(60)))
+			if (now-start)%100 == 1 {
+				acks[now+20+delta.Tick(rng.IntN(40))] = []uint32{sequence}
+			} else if rng.IntN(3) > 0 && (now-start)%500 > 80 {
+				at := now + 1 + delta.Tick(rng.IntN(1+rng.IntN(1+rng.IntN(120))))
 				acks[at] = append(acks[at], sequence)
 			}
 			p.Expire()
