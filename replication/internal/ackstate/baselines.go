@@ -221,9 +221,10 @@ func (p *bases) FindLapsed(look bool) {
 				continue
 			}
 			if of.slots = 0; look {
-				oldest, ticks := now-window+margin, int32(0)
-				of.slots, ticks = t.heldBefore(b, p.Snap.Slots.Alive[b]&t.Lacks(t.Through, b)&^t.None[b], oldest)
-				of.none = now + delta.Tick(max(min(ticks, int32(t.Through-oldest)), 0)) // others are held as of Through
+				oldest := now - window + margin
+				slots, ticks := t.heldBefore(b, p.Snap.Slots.Alive[b]&t.Lacks(t.Through, b)&^t.None[b], oldest)
+				ticks = min(ticks, int32(t.Through-oldest)) // others are held as of Through
+				of.slots, of.none = slots, now+delta.Tick(max(ticks, 0))
 			}
 		}
 	}
