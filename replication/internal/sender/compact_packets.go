@@ -58,8 +58,8 @@ func (k *packetWriter) counterOf(entry *compact.Entry, full bool) *uint64 {
 // startCompact is start for the coding Compact. The packet is open.
 func (k *packetWriter) startCompact(slot int, part bool) {
 	x := k.Compact
-	x.Room = len(k.out.buf) - k.body
-	x.E = delta.NewRangeEncoder(k.out.buf[k.body:])
+	x.Room = len(k.out.box.packet) - k.body
+	x.E = delta.NewRangeEncoder(k.out.box.packet[k.body:])
 	x.State = x.Kept.Take()
 	var from *compact.KeptModel
 	if !part { // a part takes the same room in any packet
@@ -105,7 +105,7 @@ func (k *packetWriter) finishCompact() {
 		c.Costs[i] += uint64(cost)
 	}
 	k.isOpen, k.sent = false, nil
-	packet := k.out.buf[:k.body+len(body)]
+	packet := k.out.box.packet[:k.body+len(body)]
 	key := &k.out.key
 	k.header.Put(packet[key.Size():])
 	packet[key.Size()] |= byte(x.Age&(1<<compact.AgeLow-1)) << (wire.PadShift + 1)

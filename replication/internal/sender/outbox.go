@@ -16,7 +16,6 @@ type outbox struct {
 	*peer
 	Send  func(packet []byte) error
 	key   wire.Key                // of packets to the client
-	buf   []byte                  // the packet that is being written, or copied
 	heads [wire.HeaderForms]uint8 // sizes of everything before the body of a state packet
 
 	direct      bool // Send may be called at once: this is the only peer, so its worker is the caller
@@ -59,7 +58,7 @@ func (o *outbox) putHeader(packet []byte, h *wire.StateHeader, n int) {
 func (o *outbox) copyOf(from *encode.SharedPacket, sequence uint32) []byte {
 	form := o.acked.Log.At(sequence).Form
 	size := int(o.heads[form])
-	packet := o.buf[:size+copy(o.buf[size:], from.Body)]
+	packet := o.box.packet[:size+copy(o.box.packet[size:], from.Body)]
 	h := o.header(sequence, form, from.Base)
 	if o.key.Off || from.Copies == 1 {
 		o.complete(packet, &h, from.Bits)
@@ -163,6 +162,7 @@ func (o *outbox) deliver(packet []byte, sequence uint32) {
 // A packetBox holds the queued packets of all peers of a worker, in the order in which they were
 // filled. Shared packets are queued without a copy.
 type packetBox struct {
+	packet []byte // that is being written, or copied; for all peers, so that it stays in the fastest cache
 	bytes  []byte
 	Queued []queued
 	most   int // bytes in a tick, since memory was last freed

@@ -34,9 +34,6 @@ type packetWriter struct {
 
 // begin starts a tick.
 func (k *packetWriter) begin() {
-	if k.out.buf == nil {
-		k.out.buf = make([]byte, k.opts.MTU)
-	}
 	k.refers, k.apart = false, false
 	if k.Compact != nil {
 		k.Compact.Kept.Shrink(k.snap.Tick)
@@ -72,7 +69,7 @@ func (k *packetWriter) open(front delta.Baselines) {
 	k.header = k.nextHeader(front.A1)
 	k.body = k.out.key.Size() + k.header.Size()
 	if k.Compact == nil {
-		k.w.Reset(k.cache.Contents[:len(k.out.buf)-k.body])
+		k.w.Reset(k.cache.Contents[:len(k.out.box.packet)-k.body])
 	}
 	k.Context = wire.Context{Names: delta.NamesFrom(k.snap.Tick, front)}
 	k.sent = k.acked.Log.Begin(k.snap.Tick)
@@ -270,12 +267,12 @@ func (k *packetWriter) finish() {
 		return
 	}
 	k.isOpen, k.sent = false, nil // else sent would keep a ring alive that the log has replaced
-	w := bitbuf.NewWriter(k.out.buf[k.body:])
+	w := bitbuf.NewWriter(k.out.box.packet[k.body:])
 	front := wire.Front{Baselines: k.front, Shift: k.snap.Steady.Shift}
 	front.Write(&w, k.snap.Tick)
 	k.cache.Slots.Write(&w)
 	w.WriteRun(k.w.Bytes(), k.w.Len())
-	packet := k.out.buf[:k.body+len(w.Bytes())]
+	packet := k.out.box.packet[:k.body+len(w.Bytes())]
 	k.out.complete(packet, &k.header, w.Len())
 	k.out.put(packet, k.commit(len(packet), w.Len()))
 }

@@ -23,6 +23,7 @@ type worker struct {
 func (c *worker) init(snap *snapshot.Snapshot, parts *encode.Partitions) {
 	c.Init(snap)
 	c.Sets.Init(snap, parts)
+	c.Box.packet = make([]byte, snap.Opts.MTU)
 }
 
 // begin starts a tick.
