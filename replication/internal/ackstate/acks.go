@@ -34,11 +34,12 @@ func (p *Tracker) Resolve(a *wire.Ack) {
 		}
 	}
 	for i, word := range a.Words[:a.Count] {
-		for ; word != 0; word &= word - 1 {
-			bit := uint32(i*32) + uint32(bits.TrailingZeros32(word))
-			if sent := p.Log.Find(newest - bit); sent != nil {
-				p.Acknowledge(sent, newest-bit)
-			} // otherwise it belongs to the history that acks repeat, and was resolved long ago
+		first := newest - uint32(i*32)
+		for word = p.history.add(first, word); word != 0; word &= word - 1 {
+			sequence := first - uint32(bits.TrailingZeros32(word))
+			if sent := p.Log.Find(sequence); sent != nil {
+				p.Acknowledge(sent, sequence)
+			} // otherwise it was resolved long ago
 		}
 	}
 	for _, m := range a.Missing[:a.Lacks] {

@@ -46,6 +46,7 @@ type Tracker struct {
 	AnyAcked       bool       // Recent and RecentSequence are valid
 	Recent         delta.Tick // newest tick of an acknowledged packet
 	RecentSequence uint32     // of an acknowledged packet of that tick
+	history        ackHistory
 	Silence        Silence
 	Settled        Settled
 	nextInterval   delta.Tick // the send interval from the next tick on
@@ -69,7 +70,7 @@ func (p *Tracker) Begin(first uint32, compact, waits bool) {
 	p.Dirty, p.DirtyBlocks, p.Large = nil, nil, map[int]*LargeState{}
 	p.Log, p.Followed, p.unsure, p.gapless = NewSentLog(first), first, ^uint32(0), 0
 	p.exact = 0
-	p.Trip, p.AnyAcked = clock.RoundTrip{}, false
+	p.Trip, p.AnyAcked, p.history = clock.RoundTrip{}, false, ackHistory{newest: first - 1}
 	p.Join, p.Silence, p.Settled, p.arrivals = Join{}, Silence{answered: first}, Settled{}, nil
 	p.Classes.Compact = compact
 	p.Structure = nil
