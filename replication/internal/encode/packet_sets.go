@@ -167,17 +167,13 @@ func (c *PacketSets) fillBlock(b int) {
 // the oldest tick.
 func (c *PacketSets) gatherColumns(b int, changed uint64, oldest delta.Tick) {
 	s := c.snap
-	c.narrowest, c.setChanged = wire.MaxEntityBits, 0
-	var components delta.Set
+	c.narrowest = wire.MaxEntityBits
 	for slot := range bitset.Slots(b, changed) {
-		info := &s.Slots.Info[slot]
 		c.narrowest = min(c.narrowest, int(s.Slots.Widths[slot]))
-		if info.SetChanged.After(oldest) {
-			c.setChanged |= 1 << (slot & 63)
-		}
-		components.AddAll(&info.Set)
 	}
-	s.BeginColumns(c.columns, b, changed, &components, oldest)
+	components, setChanged := s.Slots.Components(b, changed, oldest)
+	c.setChanged = setChanged
+	s.BeginColumns(c.columns, b, changed, components, oldest)
 }
 
 // addBlock adds entries of changed slots of a block. It leaves out slots whose component set

@@ -304,7 +304,7 @@ func (s *Snapshot) changeResources(set delta.Set) {
 		}
 	}
 	s.setWidth(archeutil.ResourceSlot, t.width)
-	info.Set, info.SetChanged = set, s.Tick
+	s.Slots.setComponents(archeutil.ResourceSlot, &set, s.Tick)
 	s.Slots.Touch(archeutil.ResourceSlot, s.Tick)
 }
 

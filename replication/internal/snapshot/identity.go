@@ -107,8 +107,8 @@ func (s *Snapshot) identify(t *Table, row int, e ecs.Entity, m *marker) int {
 		if s.Schema.Refers {
 			s.names.Add(e, wire.NetID{Slot: uint32(slot), Generation: s.Slots.Info[slot].Generation})
 		}
-		info := &s.Slots.Info[slot]
-		info.Set, info.Table = t.Set, t
+		s.Slots.Info[slot].Table = t
+		s.Slots.setComponents(slot, &t.Set, s.Tick)
 		s.setWidth(slot, t.own)
 		s.Spawns++
 	}
@@ -135,7 +135,7 @@ func (s *Snapshot) changeComponents(slot int, t *Table) {
 			}
 		}
 		s.setWidth(slot, t.own)
-		info.Set, info.SetChanged = t.Set, s.Tick
+		s.Slots.setComponents(slot, &t.Set, s.Tick)
 		s.Slots.Touch(slot, s.Tick)
 		s.Slots.SetChanged.Add(slot)
 	}
@@ -194,7 +194,8 @@ func (s *Snapshot) addSubEntity(condition, of int, as *Table) int {
 		h.Begin(slot)
 	}
 	info := &t.Info[slot]
-	info.Of, info.Set, info.Table = uint32(of), as.Set, as
+	info.Of, info.Table = uint32(of), as
+	t.setComponents(slot, &as.Set, s.Tick)
 	s.setWidth(slot, as.own)
 	t.SubEntityCount++
 	list := &t.subEntityOf[condition]

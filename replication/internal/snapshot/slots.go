@@ -30,7 +30,8 @@ type SlotTable struct {
 	ChangedAt     []delta.Tick // when the slot changed last
 	ChangedBefore []delta.Tick // when it changed before that
 	Info          []slotInfo
-	Widths        []int32 // bits of all codes of the slot at fixed width
+	components    []blockComponents // by block
+	Widths        []int32           // bits of all codes of the slot at fixed width
 	Live          int
 	Weights       weightTable
 
@@ -68,6 +69,9 @@ func (t *SlotTable) grow(n int, now delta.Tick) {
 		t.ChangedAt, t.ChangedBefore = append(t.ChangedAt, now), append(t.ChangedBefore, now)
 		t.Info, t.Widths = append(t.Info, slotInfo{Born: now, SetChanged: now}), append(t.Widths, 0)
 	}
+	for len(t.components) < (n+63)>>6 {
+		t.components = append(t.components, blockComponents{changed: now})
+	}
 	t.Alive, t.free, t.Changed = t.Alive.Grown(n), t.free.Grown(n), t.Changed.Grown(n)
 	t.Churned = t.Churned.Grown(n)
 	t.SetChanged = t.SetChanged.Grown(n)
@@ -91,6 +95,27 @@ func (t *SlotTable) addTo(class int, e ecs.Entity, now delta.Tick) int {
 	t.Info[slot] = slotInfo{Entity: e, Of: uint32(slot), Generation: old + 1, Born: now, SetChanged: now, Weight: 1}
 	t.Live++
 	return slot
+}
+
+// setComponents gives the entity in a slot a component set.
+func (t *SlotTable) setComponents(slot int, set *delta.Set, now delta.Tick) {
+	info := &t.Info[slot]
+	info.Set, info.SetChanged = *set, now
+	t.components[slot>>6].note(set, now)
+}
+
+// Components returns the components of slots of a block, perhaps with some that none of them has, and those of the
+// slots whose component set changed after tick at.
+func (t *SlotTable) Components(b int, of uint64, at delta.Tick) (all *delta.Set, changed uint64) {
+	c := &t.components[b]
+	if c.changed.After(at) {
+		for slot := range bitset.Slots(b, of) {
+			if t.Info[slot].SetChanged.After(at) {
+				changed |= 1 << (slot & 63)
+			}
+		}
+	}
+	return &c.all, changed
 }
 
 // Remove empties the slot.

@@ -173,6 +173,9 @@ func (s *Snapshot) refresh(old func(b int, slots uint64, limit delta.Tick)) {
 // refreshSlots brings forward the ticks of slots of a block that are too old.
 func (s *Snapshot) refreshSlots(b int, slots uint64) {
 	limit := s.Tick - wire.Ancient
+	if slots&1 != 0 { // once for the block
+		s.Slots.components[b].refresh(s.Slots.Info[b<<6:min(b<<6+64, s.Slots.Len())], limit)
+	}
 	for slot := range bitset.Slots(b, slots) {
 		info := &s.Slots.Info[slot]
 		ticks := [...]*delta.Tick{

@@ -45,15 +45,9 @@ func secondOf(now, a1, span delta.Tick) delta.Tick {
 // see adds entities of a block that are sent against first baseline a1, with the shift that suits each distance.
 func (m *spanMeter) see(s *Snapshot, b int, slots uint64, a1 delta.Tick, shifts *[len(Spans)]delta.Shift) {
 	farthest := secondOf(s.Tick, a1, Spans[len(Spans)-1])
-	var components delta.Set
-	for slot := range bitset.Slots(b, slots) {
-		if info := &s.Slots.Info[slot]; info.SetChanged.After(farthest) {
-			slots &^= 1 << (slot & 63)
-		} else {
-			components.AddAll(&info.Set)
-		}
-	}
-	s.BeginColumns(m.columns, b, slots, &components, farthest)
+	components, changed := s.Slots.Components(b, slots, farthest)
+	slots &^= changed
+	s.BeginColumns(m.columns, b, slots, components, farthest)
 	var took [len(Spans)]uint32
 	for i := len(Spans) - 1; i >= 0; i-- { // what has the farthest baseline has the others
 		a2 := secondOf(s.Tick, a1, Spans[i])

@@ -1,0 +1,26 @@
+package snapshot
+
+import "github.com/arche-replicate/arche-replicate/delta"
+
+// A blockComponents knows the component sets of the slots of a block without a look at each of them.
+type blockComponents struct {
+	all     delta.Set  // has the components of every slot, and perhaps some that no slot has any more
+	changed delta.Tick // no slot's component set changed later
+}
+
+// note notes that a slot of the block has a component set from tick now on.
+func (c *blockComponents) note(set *delta.Set, now delta.Tick) {
+	c.all.AddAll(set)
+	c.changed = now
+}
+
+// refresh forgets components that none of the block's slots has, and keeps the tick within reach of serial arithmetic.
+func (c *blockComponents) refresh(slots []slotInfo, limit delta.Tick) {
+	c.all = delta.Set{}
+	for i := range slots {
+		c.all.AddAll(&slots[i].Set)
+	}
+	if c.changed.Before(limit) {
+		c.changed = limit
+	}
+}
