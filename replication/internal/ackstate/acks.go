@@ -213,7 +213,7 @@ func (p *Tracker) noteFate(before, at delta.Tick, end uint32) {
 // allArrived reports whether all unresolved packets before a sequence are shared ones and were acknowledged.
 func (p *Tracker) allArrived(end uint32) bool {
 	for q := p.Followed; q != end; q++ {
-		if sent := p.Log.At(q); sent.Count > 0 && (sent.Status != SentAcked || !sent.Shared) {
+		if sent := p.Log.At(q); sent.Count > 0 && (sent.Status != SentAcked || sent.shared == nil) {
 			return false
 		}
 	}
@@ -335,7 +335,7 @@ func (p *Tracker) forget(m wire.MissingBaseline) {
 
 // partOf returns the large state that a packet's part belongs to, if that is still being sent.
 func (p *Tracker) partOf(slot int, sent *SentPacket) *LargeState {
-	if l := p.Large[slot]; l != nil && l.Tick == sent.PartTick && int(sent.Part) < len(l.Parts) {
+	if l := p.Large[slot]; l != nil && uint32(l.Tick) == sent.of && int(sent.part) < len(l.Parts) {
 		return l
 	}
 	return nil
@@ -344,10 +344,10 @@ func (p *Tracker) partOf(slot int, sent *SentPacket) *LargeState {
 // acknowledgePart notes that a part arrived. With the last one, the client holds the state.
 func (p *Tracker) acknowledgePart(slot int, sent *SentPacket) {
 	l := p.partOf(slot, sent)
-	if l == nil || l.Parts[sent.Part] == partAcked {
+	if l == nil || l.Parts[sent.part] == partAcked {
 		return
 	}
-	l.Parts[sent.Part] = partAcked
+	l.Parts[sent.part] = partAcked
 	if l.Missed--; l.Missed == 0 {
 		b, bit := slot>>6, uint64(1)<<(slot&63)
 		p.dropLarge(b, bit)
@@ -362,10 +362,10 @@ func (p *Tracker) acknowledgePart(slot int, sent *SentPacket) {
 // losePart notes that a part has to be sent again.
 func (p *Tracker) losePart(slot int, sent *SentPacket) {
 	l := p.partOf(slot, sent)
-	if l == nil || l.Parts[sent.Part] != PartInFlight {
+	if l == nil || l.Parts[sent.part] != PartInFlight {
 		return
 	}
-	l.Parts[sent.Part] = PartUnsent
+	l.Parts[sent.part] = PartUnsent
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	out := bit &^ p.sight.View.Sees(b, bit) // with Keep; the client will never have all parts
 	if out&^p.Acks.None[b] != 0 {

@@ -308,7 +308,10 @@ func TestSharedPacketsHaveToArrive(t *testing.T) {
 			p, entity, packets := newMovingPeer(1)
 			p.exact, p.ended = 1<<2, 2
 			sent := p.Log.Find(packets[0])
-			sent.Shared = shared
+			if shared {
+				r := p.Log.Record(sent, 0)
+				sent.shared = &baseline.SharedRecords{List: []baseline.SentRecord{baseline.NewRecord(int(r.Block), r.Mask, r.Kind)}}
+			}
 			if arrives {
 				p.acknowledge(packets[0])
 			}

@@ -27,21 +27,25 @@ const (
 // A SentPacket is a packet whose fate still matters, or an unused place for one.
 type SentPacket struct {
 	Status SentStatus
-	Shared bool            // a copy of a shared packet
 	Apart  bool            // its slots are not in the reference of later packets
-	Form   wire.HeaderForm // of a copy
+	Form   wire.HeaderForm // of a copy of a shared packet
+	later  bool            // a packet before it had records
 	Bytes  uint16          // of the packet; 0: congestion control ignores it
-	Part   uint16          // if it carries nothing but a part of a large state, the number of the part
+	part   uint16          // if it carries nothing but a part of a large state, the number of the part
 	Tick   delta.Tick
-	first  uint32 // number of its first record
+	first  uint32 // number of its first record in the ring, or of the next one if it has none there
 	Count  uint32 // of its records
+	of     uint32 // tick of a large state, or place of the first of the shared records
 
-	PartTick delta.Tick // the tick of the large state
+	shared *baseline.SharedRecords // of a copy of a shared packet
 }
 
-// A SentLog remembers what the latest packets to a peer carried. Their records are in a ring that
-// all packets share. Both rings have room for what awaits its acknowledgement and little more;
-// older entries stay until their place is needed.
+// SetPart notes that the packet carries nothing but the part with a number, of a large state of a tick.
+func (p *SentPacket) SetPart(number int, of delta.Tick) { p.part, p.of = uint16(number), uint32(of) }
+
+// A SentLog remembers what the latest packets to a peer carried. Their records are in a ring, except
+// those of copies of shared packets, to which it refers. Both rings have room for what awaits its
+// acknowledgement and little more; older entries stay until their place is needed.
 type SentLog struct {
 	Next    uint32                // sequence of the next packet
 	Oldest  uint32                // no packet before it is in flight
@@ -50,6 +54,7 @@ type SentLog struct {
 	place   int                   // of the next record in the ring
 	written uint32                // number of the next record
 	kept    uint32                // how many of the records before that one the ring still has
+	later   bool                  // a packet had records
 
 	alike uint8 // the latest packets that were sent with the present send interval, counted up to wire.ShortReach
 	even  uint8 // of these, the latest each of which is an interval after the one before it, but for the first
@@ -133,7 +138,8 @@ func (l *SentLog) Begin(tick delta.Tick) *SentPacket {
 		l.marked |= 1 << i
 	}
 	p := l.At(l.Next)
-	*p = SentPacket{Status: SentInFlight, Tick: tick, first: l.written}
+	l.endUse(l.Next - uint32(len(l.Ring)))
+	*p = SentPacket{Status: SentInFlight, Tick: tick, first: l.written, later: l.later}
 	return p
 }
 
@@ -155,19 +161,33 @@ func (l *SentLog) Add(p *SentPacket, block int, mask uint64, kind baseline.Recor
 	l.written++
 	l.kept++
 	p.Count++
+	l.later = true
 }
 
-// AddAll adds all records of the packet from Begin at once.
-func (l *SentLog) AddAll(p *SentPacket, records []baseline.SentRecord) {
-	l.makeRoom(p, len(records))
-	n := copy(l.Records[l.place:], records)
-	copy(l.Records, records[n:])
-	if l.place += len(records); l.place >= len(l.Records) {
-		l.place -= len(l.Records)
+// Share records that the packet from Begin is a copy of a shared one, and carries a range of shared records. The log
+// uses these until it has forgotten all of the packets in a row that do.
+func (l *SentLog) Share(p *SentPacket, records *baseline.SharedRecords, first, end int) {
+	if l.At(l.Next-1).shared != records {
+		records.Use()
 	}
-	l.written += uint32(len(records))
-	l.kept += uint32(len(records))
-	p.Count += uint32(len(records))
+	p.shared, p.of, p.Count = records, uint32(first), uint32(end-first)
+	l.later = l.later || p.Count > 0
+}
+
+// endUse is called when the log forgets a packet. It ends the use of shared records, if that was the last one in a row.
+func (l *SentLog) endUse(sequence uint32) {
+	shared := l.At(sequence).shared
+	if shared != nil && (sequence+1 == l.Next || l.At(sequence+1).shared != shared) {
+		shared.Release()
+	}
+}
+
+// clear forgets all packets, at the end of a session.
+func (l *SentLog) clear() {
+	for s := l.Next - uint32(len(l.Ring)); s != l.Next; s++ {
+		l.endUse(s)
+	}
+	*l = SentLog{}
 }
 
 // makeRoom makes room for n records of a packet: it overwrites the oldest ones that are no longer
@@ -199,6 +219,9 @@ func (l *SentLog) stored(number uint32) *baseline.SentRecord {
 
 // Record returns the i-th record of a packet.
 func (l *SentLog) Record(p *SentPacket, i uint32) baseline.Record {
+	if p.shared != nil {
+		return p.shared.List[p.of+i].Record()
+	}
 	return l.stored(p.first + i).Record()
 }
 
@@ -277,9 +300,9 @@ func (l *SentLog) firstInFlight() (sequence uint32) {
 // wroteBefore reports whether any packet before one that is not forgotten, or before the next one, had records.
 func (l *SentLog) wroteBefore(sequence uint32) bool {
 	if sequence == l.Next {
-		return l.written != 0
+		return l.later
 	}
-	return l.At(sequence).first != 0
+	return l.At(sequence).later
 }
 
 // lastBefore returns the sequence of the last packet from before a tick that trim can reach, and none from the given
@@ -324,7 +347,11 @@ func (l *SentLog) shrink() {
 // resizePackets changes the ring to n packets. It keeps the latest ones.
 func (l *SentLog) resizePackets(n uint32) {
 	ring := make([]SentPacket, n)
-	for s := l.Next - min(n, uint32(len(l.Ring))); s != l.Next; s++ {
+	for s := l.Next - uint32(len(l.Ring)); s != l.Next; s++ {
+		if l.Next-s > n {
+			l.endUse(s)
+			continue
+		}
 		ring[s&(n-1)] = *l.At(s)
 	}
 	l.Ring = ring

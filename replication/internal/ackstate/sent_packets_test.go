@@ -27,7 +27,8 @@ func TestSentLogRemembers(t *testing.T) {
 	l := NewSentLog(first)
 	l.written = ^uint32(0) - 20_000
 	var twin []plainPacket
-	forgotten, grown, shrunk := 0, 0, 0
+	var lists []*baseline.SharedRecords
+	forgotten, grown, shrunk, copies := 0, 0, 0, 0
 	for tick := range 1800 {
 		now++
 		packets, delay := rng.IntN(4), 5
@@ -38,11 +39,32 @@ func TestSentLogRemembers(t *testing.T) {
 			delay = 40 // slow
 		}
 		size := len(l.Records)
+		var shared *baseline.SharedRecords // of some packets in a row
 		for range packets {
 			if l.Full() {
 				break
 			}
 			p, sent := l.Begin(now), plainPacket{tick: now, status: SentInFlight}
+			if rng.IntN(4) == 0 {
+				shared = nil
+			}
+			if shared != nil || rng.IntN(6) == 0 {
+				if shared == nil {
+					shared = unusedRecords(&lists)
+				}
+				n := len(shared.List)
+				for block := range rng.IntN(20) {
+					r := baseline.Record{Mask: rng.Uint64(), Block: uint32(block)}
+					shared.List = append(shared.List, baseline.NewRecord(block, r.Mask, r.Kind))
+					sent.records = append(sent.records, r)
+				}
+				l.Share(p, shared, n, len(shared.List))
+				require.True(t, shared.InUse())
+				require.Equal(t, first+uint32(len(twin)), l.Commit(1))
+				twin = append(twin, sent)
+				copies++
+				continue
+			}
 			for block := range 1 + rng.IntN(20) {
 				r := baseline.Record{Mask: rng.Uint64() | 1, Block: uint32(block)<<rng.IntN(21) | uint32(block), Kind: baseline.RecordKind(rng.IntN(2))}
 				low := r.Mask & rng.Uint64()
@@ -97,11 +119,31 @@ func TestSentLogRemembers(t *testing.T) {
 	}
 	_, ok := l.sentAt(l.Next, now)
 	require.False(t, ok)
-	t.Logf("%d packets; grown %d times and shrunk %d times", len(twin), grown, shrunk)
+	t.Logf("%d packets, %d of them copies with %d lists of records; grown %d times and shrunk %d times",
+		len(twin), copies, len(lists), grown, shrunk)
+	require.Greater(t, copies, 500)
+	require.Less(t, len(lists), copies/3, "lists are used again")
+	l.clear()
+	for _, list := range lists {
+		require.False(t, list.InUse())
+	}
 	require.NotZero(t, forgotten)
 	require.Greater(t, grown, 5)
 	require.Greater(t, shrunk, 3)
 	require.Less(t, len(l.Records), 2*40*4*20)
+}
+
+// unusedRecords returns one of some lists of records that no log uses, without records, or a new one.
+func unusedRecords(lists *[]*baseline.SharedRecords) *baseline.SharedRecords {
+	for _, list := range *lists {
+		if !list.InUse() {
+			clear(list.List) // so that whoever reads it still, will be found
+			list.List = list.List[:0]
+			return list
+		}
+	}
+	*lists = append(*lists, new(baseline.SharedRecords))
+	return (*lists)[len(*lists)-1]
 }
 
 // TestSentLogKeepsItsSize: under a steady load nothing is allocated.

@@ -68,6 +68,7 @@ func (p *Tracker) Init(snap *snapshot.Snapshot, shared *interest.Shared,
 func (p *Tracker) Begin(first uint32, compact, waits bool) {
 	p.Acks.reset(&p.Snap.Slots, p.Snap.Tick)
 	p.Dirty, p.DirtyBlocks, p.Large = nil, nil, map[int]*LargeState{}
+	p.Log.clear()
 	p.Log, p.Followed, p.unsure, p.gapless = NewSentLog(first), first, ^uint32(0), 0
 	p.exact = 0
 	p.Trip, p.AnyAcked, p.history = clock.RoundTrip{}, false, ackHistory{newest: first - 1}
@@ -81,7 +82,8 @@ func (p *Tracker) Begin(first uint32, compact, waits bool) {
 
 // End frees the memory of a session.
 func (p *Tracker) End() {
-	p.Acks, p.Dirty, p.DirtyBlocks, p.Large, p.Log = AckTable{}, nil, nil, nil, SentLog{}
+	p.Acks, p.Dirty, p.DirtyBlocks, p.Large = AckTable{}, nil, nil, nil
+	p.Log.clear()
 	p.Join, p.Structure, p.arrivals = Join{}, nil, nil
 }
 

@@ -31,11 +31,11 @@ type PacketSet struct {
 	packets []SharedPacket
 	blocks  []sharedBlock
 	entries []sharedEntry
-	records []baseline.SentRecord // of the blocks
-	costs   []uint32              // of all entries, by field and symbols of components
-	copies  int                   // of single entries, in packets of peers
-	Slots   bitset.Set            // that have an entry
-	missing int                   // slots that changed in the parts that were wanted and have none
+	records *baseline.SharedRecords // of the blocks
+	costs   []uint32                // of all entries, by field and symbols of components
+	copies  int                     // of single entries, in packets of peers
+	Slots   bitset.Set              // that have an entry
+	missing int                     // slots that changed in the parts that were wanted and have none
 
 	// The packet that is being filled.
 	open     bool
@@ -141,12 +141,13 @@ func (x *BlockEntries) Append(w *bitbuf.Writer, slots uint64) {
 // Count counts entries that were copied.
 func (x *BlockEntries) Count(n int) { *x.copies += n }
 
-// begin empties the set and makes room for the slots of a server, and for the costs of so many fields.
-func (set *PacketSet) begin(of snapshot.BasePair, s *snapshot.SlotTable, fields int) {
-	set.BasePair, set.peers, set.missing = of, 0, 0
+// begin empties the set and makes room for the slots of a server, and for the costs of so many fields. records are
+// where the set keeps its own.
+func (set *PacketSet) begin(of snapshot.BasePair, s *snapshot.SlotTable, fields int, records *baseline.SharedRecords) {
+	set.BasePair, set.records, set.peers, set.missing = of, records, 0, 0
 	set.parts = setParts{list: set.parts.list[:0]}
 	set.used, set.open = 0, false
-	set.packets, set.blocks, set.records = set.packets[:0], set.blocks[:0], set.records[:0]
+	set.packets, set.blocks = set.packets[:0], set.blocks[:0]
 	set.entries, set.copies = set.entries[:0], 0
 	if len(set.costs) == 0 {
 		set.costs = make([]uint32, fields)
@@ -214,9 +215,9 @@ func (set *PacketSet) BeginLists(l *wire.SlotLists, part int) {
 	l.Within(set.parts.partition.slots(part))
 }
 
-// RecordsOf returns what a packet of the set carries.
-func (set *PacketSet) RecordsOf(k *SharedPacket) []baseline.SentRecord {
-	return set.records[k.first:k.end]
+// RecordsOf returns what a packet of the set carries, as a range of the records of the set.
+func (set *PacketSet) RecordsOf(k *SharedPacket) (of *baseline.SharedRecords, first, end int) {
+	return set.records, k.first, k.end
 }
 
 // Wanted returns the slots of a block that the set is to contain.

@@ -18,6 +18,7 @@ type PacketSets struct {
 	parts *Partitions
 	tick  delta.Tick
 	List  []PacketSet
+	pool  recordPool
 	most  int // sets in a tick, since memory was last given back
 
 	asked bitset.Set // by block: some set may want slots of it
@@ -50,6 +51,7 @@ func (c *PacketSets) Begin(now delta.Tick) {
 		if keep := 2 * c.most; keep < cap(c.List) {
 			clear(c.List[keep:cap(c.List)])
 		}
+		c.pool.shrink()
 		c.most = 0
 	}
 }
@@ -86,7 +88,7 @@ func (c *PacketSets) add(of snapshot.BasePair, period *snapshot.Period, parts *p
 	c.List = reuse(c.List)
 	layout := c.snap.Schema.Layout
 	set := &c.List[n]
-	set.begin(of, &c.snap.Slots, layout.Fields()+len(layout.Components))
+	set.begin(of, &c.snap.Slots, layout.Fields()+len(layout.Components), c.pool.replace(set.records))
 	if parts != nil {
 		set.split(period, parts, &c.snap.Slots)
 	}
@@ -263,7 +265,7 @@ func (c *PacketSets) appendBlock(set *PacketSet, b int, changed uint64) bool {
 	c.columns.AddCosts(set.costs)
 	set.packets[k.packet].Entries += n
 	set.Slots[b], set.places[b] = changed, int32(len(set.blocks))
-	set.records = append(set.records, baseline.NewRecord(b, changed, baseline.RecordState))
+	set.records.List = append(set.records.List, baseline.NewRecord(b, changed, baseline.RecordState))
 	set.blocks = append(set.blocks, k)
 	return true
 }

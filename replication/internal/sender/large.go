@@ -68,7 +68,7 @@ func (p *stateSender) sendParts(slot int) error {
 		if err := k.putPart(slot, l, i); err != nil {
 			return err
 		}
-		k.sent.Part, k.sent.PartTick = uint16(i), l.Tick
+		k.sent.SetPart(i, l.Tick)
 		k.budget.parts += int32(8 * min(l.Size, len(l.Encoded)-i*l.Size))
 		l.Parts[i] = ackstate.PartInFlight
 		k.finish()

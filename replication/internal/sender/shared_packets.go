@@ -46,7 +46,8 @@ func (p *stateSender) copyMost(run *encode.Run) {
 		k.open(run.Set.Front())
 		run.Set.BeginLists(&k.cache.Slots, run.Part)
 		room := k.w.Remaining() - from.Bits // for entries that are not in the set
-		for _, record := range run.Set.RecordsOf(from) {
+		records, first, end := run.Set.RecordsOf(from)
+		for _, record := range records.List[first:end] {
 			room = p.copyBlock(run.Set, record.Record(), room)
 		}
 		if k.sent.Count == 0 || k.w.Err() != nil || !k.fits(0) || !k.bears(0, 0) { // rare: slot lists got longer
@@ -128,11 +129,11 @@ func (k *packetWriter) relay(run *encode.Run) {
 		from.Copies++
 		k.stats.Updates += uint64(from.Entries)
 		sent := k.acked.Log.Begin(k.snap.Tick)
-		sent.Shared, sent.Form = true, k.acked.HeaderForm()
-		records := run.Set.RecordsOf(from)
-		k.acked.Log.AddAll(sent, records)
-		for n := 0; dirty && n < len(records); n++ {
-			r := records[n].Record()
+		sent.Form = k.acked.HeaderForm()
+		records, first, end := run.Set.RecordsOf(from)
+		k.acked.Log.Share(sent, records, first, end)
+		for n := first; dirty && n < end; n++ {
+			r := records.List[n].Record()
 			k.acked.Dirty[r.Block] &^= r.Mask
 		}
 		k.commit(int(k.out.heads[sent.Form])+len(from.Body), from.Bits)
