@@ -254,7 +254,7 @@ func (l *SentLog) Find(sequence uint32) *SentPacket {
 		return nil
 	}
 	p := l.At(sequence)
-	if p.Status == SentUnused || l.written-p.first > l.kept {
+	if p.Status == SentUnused || p.shared == nil && l.written-p.first > l.kept {
 		return nil
 	}
 	return p
@@ -339,7 +339,7 @@ func (l *SentLog) shrink() {
 		l.resizePackets(packets)
 	}
 	records := max(minSentRecords, int(l.mostRecords+l.mostRecords/16))
-	if records+records/8 < len(l.Records) {
+	if 2*records < len(l.Records) {
 		l.resizeRecords(records)
 	}
 }

@@ -40,12 +40,16 @@ func (p *recordPool) replace(old *baseline.SharedRecords) *baseline.SharedRecord
 		if r := p.list[at]; !r.InUse() {
 			p.list[at], p.at = old, at+1
 			r.List = r.List[:0]
+			if n := len(old.List); cap(r.List) < n { // at once, not step by step
+				r.List = make([]baseline.SentRecord, 0, n+n/4)
+			}
 			return r
 		}
 	}
 	p.list = slices.Insert(p.list, p.at, old)
 	p.at += 2 // behind one that is in use, or several of these would be in the way forever
-	return new(baseline.SharedRecords)
+	n := len(old.List)
+	return &baseline.SharedRecords{List: make([]baseline.SentRecord, 0, n+n/4)}
 }
 
 // shrink gives back the memory of a rare burst.
