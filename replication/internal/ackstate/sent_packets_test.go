@@ -15,6 +15,7 @@ type plainPacket struct {
 	tick    delta.Tick
 	status  SentStatus
 	records []baseline.Record
+	copied  bool // of a shared packet
 }
 
 // TestSentLogRemembers compares a log with a naive one that forgets nothing, through bursts and
@@ -61,6 +62,7 @@ func TestSentLogRemembers(t *testing.T) {
 				l.Share(p, shared, n, len(shared.List))
 				require.True(t, shared.InUse())
 				require.Equal(t, first+uint32(len(twin)), l.Commit(1))
+				sent.copied = true
 				twin = append(twin, sent)
 				copies++
 				continue
@@ -90,6 +92,8 @@ func TestSentLogRemembers(t *testing.T) {
 			}
 			p := l.Find(first + uint32(i))
 			if p == nil {
+				at := l.At(first + uint32(i))
+				require.False(t, sent.copied && at.shared != nil && at.Tick == sent.tick, "the records of copy %d are at hand", i)
 				forgotten++
 				continue
 			}
