@@ -156,7 +156,8 @@ func (l *SentLog) hasAll(s *snapshot.Period, alive bitset.Set, now delta.Tick) b
 }
 
 // firstFrom returns the sequence of the first packet that is not forgotten and not from before a tick. If there is none
-// before the given sequence, it returns that.
+// before the given sequence, it returns that. Copies of shared packets may be remembered longer than later packets:
+// then it may return a later one, after one that is forgotten.
 func (l *SentLog) firstFrom(at delta.Tick, end uint32) uint32 {
 	n := len(l.Ring)
 	oldest := end - uint32(n)
