@@ -54,7 +54,7 @@ type SentLog struct {
 	place   int                   // of the next record in the ring
 	written uint32                // number of the next record
 	kept    uint32                // how many of the records before that one the ring still has
-	later   bool                  // a packet had records
+	wrote   bool                  // a packet had records
 
 	alike uint8 // the latest packets that were sent with the present send interval, counted up to wire.ShortReach
 	even  uint8 // of these, the latest each of which is an interval after the one before it, but for the first
@@ -139,7 +139,7 @@ func (l *SentLog) Begin(tick delta.Tick) *SentPacket {
 	}
 	p := l.At(l.Next)
 	l.endUse(l.Next - uint32(len(l.Ring)))
-	*p = SentPacket{Status: SentInFlight, Tick: tick, first: l.written, later: l.later}
+	*p = SentPacket{Status: SentInFlight, Tick: tick, first: l.written, later: l.wrote}
 	return p
 }
 
@@ -161,7 +161,7 @@ func (l *SentLog) Add(p *SentPacket, block int, mask uint64, kind baseline.Recor
 	l.written++
 	l.kept++
 	p.Count++
-	l.later = true
+	l.wrote = true
 }
 
 // Share records that the packet from Begin is a copy of a shared one, and carries a range of shared records. The log
@@ -171,7 +171,7 @@ func (l *SentLog) Share(p *SentPacket, records *baseline.SharedRecords, first, e
 		records.Use()
 	}
 	p.shared, p.of, p.Count = records, uint32(first), uint32(end-first)
-	l.later = l.later || p.Count > 0
+	l.wrote = l.wrote || p.Count > 0
 }
 
 // endUse is called when the log forgets a packet. It ends the use of shared records, if that was the last one in a row.
@@ -300,7 +300,7 @@ func (l *SentLog) firstInFlight() (sequence uint32) {
 // wroteBefore reports whether any packet before one that is not forgotten, or before the next one, had records.
 func (l *SentLog) wroteBefore(sequence uint32) bool {
 	if sequence == l.Next {
-		return l.later
+		return l.wrote
 	}
 	return l.At(sequence).later
 }

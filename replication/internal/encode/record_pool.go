@@ -29,8 +29,7 @@ func (p *recordPool) replace(old *baseline.SharedRecords) *baseline.SharedRecord
 	case old == nil:
 		return new(baseline.SharedRecords)
 	case !old.InUse():
-		old.List = old.List[:0]
-		return old
+		return emptied(old, 0)
 	}
 	if p.at >= len(p.list) {
 		p.at = 0
@@ -39,17 +38,18 @@ func (p *recordPool) replace(old *baseline.SharedRecords) *baseline.SharedRecord
 		at := (p.at + i) % len(p.list)
 		if r := p.list[at]; !r.InUse() {
 			p.list[at], p.at = old, at+1
-			r.List = r.List[:0]
-			if n := len(old.List); cap(r.List) < n { // at once, not step by step
-				r.List = make([]baseline.SentRecord, 0, n+n/4)
-			}
-			return r
+			return emptied(r, len(old.List))
 		}
 	}
 	p.list = slices.Insert(p.list, p.at, old)
 	p.at += 2 // behind one that is in use, or several of these would be in the way forever
-	n := len(old.List)
-	return &baseline.SharedRecords{List: make([]baseline.SentRecord, 0, n+n/4)}
+	return emptied(new(baseline.SharedRecords), len(old.List))
+}
+
+// emptied empties records and makes room for n, at once and not step by step.
+func emptied(r *baseline.SharedRecords, n int) *baseline.SharedRecords {
+	r.List = slices.Grow(r.List[:0], n)
+	return r
 }
 
 // shrink gives back the memory of a rare burst.
