@@ -75,7 +75,7 @@ const (
 	muchLoss = rateUnit / 10
 	someLoss = rateUnit / 20
 
-	ownBytes    = 600  // that a client may keep in the queue
+	ownBytes    = 900  // that a client may keep in the queue
 	riseBytes   = 4000 // per second: rise of the rate in each second after it fell
 	riseDoubles = 1500 // milliseconds without a queue in which the rise doubles
 )
@@ -205,11 +205,12 @@ func (c *Control) measure() {
 }
 
 // excess returns by how much the queue of the round is too long, in 1/16 ticks. A queue is allowed
-// to hold the client's own bytes, up to a fifteenth of a second, plus 5 ms, plus what may as well
-// be jitter.
+// to hold the client's own bytes, up to a tenth of a second, or if that is more, what may as well
+// be jitter and a tick, as round trips are counted in ticks. Only the former makes rates equal: the
+// larger rate is allowed the shorter queue.
 func (c *Control) excess() int64 {
-	allowed := min(ownBytes*16*c.tickRate/c.Rate, 16*c.tickRate/15) + 16*c.tickRate/200 + c.spread*3/2
-	return max(16*c.round.queue-allowed, 0)
+	own := min(ownBytes*16*c.tickRate/c.Rate, 16*c.tickRate/10)
+	return max(16*c.round.queue-max(own, 16+c.spread*3/2), 0)
 }
 
 // decide ends a round of so many ticks.
@@ -248,7 +249,7 @@ func (c *Control) congested(now delta.Tick, excess int64, full bool) {
 	case long:
 		c.cut(now, rateUnit/8)
 	case full:
-		c.cut(now, min(rateUnit/16+excess*rateUnit/(2*c.tickRate), rateUnit/4))
+		c.cut(now, min(rateUnit/16+excess*rateUnit/c.tickRate, rateUnit/4))
 	}
 	switch c.stuck++; {
 	case 8*r.queue > 9*c.peak: // it grew: how short it was before shows nothing of how it drains
@@ -256,7 +257,8 @@ func (c *Control) congested(now delta.Tick, excess int64, full bool) {
 	case r.queue < c.least:
 		c.least, c.stuck = r.queue, 0
 	}
-	if c.stuck == stuckRounds { // the path has become longer, or others keep the queue full
+	// What a lower rate does to the queue shows when packets have passed it.
+	if c.stuck >= stuckRounds+int(r.queue*roundsPerSecond/c.tickRate) { // the path has become longer, or others keep the queue full
 		c.base, c.drain, c.stuck, c.least, c.peak = [17]shortest{}, 0, 0, 0, 0
 	}
 }
