@@ -138,6 +138,23 @@ func (c *Client) InputDelay() float64 {
 	return c.messages.InputDelay.Ticks(&c.clock)
 }
 
+// PredictionTick returns the tick, with a fraction, at which to draw what the client predicts, such as its own entity.
+// It goes on between the tick before [Client.InputTick] and InputTick, evenly at any frame rate. It is 0 when InputTick
+// is 0, and wraps at 2^32 as ticks do. Call it after [Client.Apply].
+//
+// When the input delay changes, InputTick skips a tick or stays for another one. PredictionTick does neither: it makes
+// up for that by going faster or more slowly for a while, by an eighth at first. In the meantime it may be up to a tick
+// behind, or beyond InputTick. It never goes back. It jumps, forward only, when it is more than half a second behind,
+// such as after a pause.
+func (c *Client) PredictionTick() float64 {
+	c.mustExist()
+	if c.messages == nil || !c.messages.InputDelay.Known {
+		return 0
+	}
+	const all = 1 << 32
+	return math.Mod(float64(c.clock.Base)+c.messages.InputDelay.Drawn()+all, all)
+}
+
 // MessageTick returns the tick of the [Server.Replicate] that the message being handled belongs to. If that is more
 // than 4095 ticks before the message's packet, it returns the tick 4095 ticks before the packet.
 func (c *Client) MessageTick() uint32 {

@@ -41,7 +41,8 @@ func TestGettersWorkAfterThePeerEnded(t *testing.T) {
 	require.NotPanics(t, func() {
 		require.ErrorIs(t, SendToServer(x.client, mHit{}), ErrNotConnected)
 		require.ErrorIs(t, SetInput(x.client, 5, mMove{}), ErrNotConnected)
-		_, _, _, _ = x.client.InputTick(), x.client.InputDelay(), x.client.ServerTick(), x.client.RoundTrip()
+		_, _, _ = x.client.InputTick(), x.client.InputDelay(), x.client.PredictionTick()
+		_, _ = x.client.ServerTick(), x.client.RoundTrip()
 		_, _ = x.client.Verify(), x.client.Divergence()
 		require.ErrorIs(t, x.client.Receive([]byte{1, 2, 3, 4, 5, 6}), wire.ErrUnexpected)
 		require.Error(t, x.client.Apply())

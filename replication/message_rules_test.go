@@ -147,7 +147,7 @@ func TestRefusalsOfMessages(t *testing.T) {
 	require.ErrorIs(t, SetInput(x.client, 0, mMove{}), ErrNotConnected)
 	require.Empty(t, x.server.messages.Messenger.Pending)
 	require.Zero(t, x.client.InputTick())
-	require.Zero(t, x.client.InputDelay()+x.client.ServerTick()+x.client.RoundTrip())
+	require.Zero(t, x.client.InputDelay()+x.client.PredictionTick()+x.client.ServerTick()+x.client.RoundTrip())
 	for err, want := range map[error]string{
 		ErrNotConnected:       "replication: not connected: messages and inputs need a session, see Connected",
 		message.ErrBufferFull: "replication: the message buffer is full: the other end has not acknowledged what is in it, or too much was sent in this tick",

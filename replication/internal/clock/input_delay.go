@@ -17,6 +17,7 @@ type InputDelay struct {
 	tick   uint32  // of an input given now
 	offset int64   // tick, less the client's time and Base
 	given  float64 // the delay: on its way to what is wanted
+	drawn  float64 // the time of predictions, in ticks since Base
 	steady bool    // the delay does not jump any more
 	at     float64 // when it was adapted
 
@@ -60,6 +61,9 @@ const (
 	leastLower, mostLower = 0.1, 0.5
 	// deadTicks is by how much the delay of Tick may be off. More than a half, so that it is steady.
 	deadTicks = 0.75
+	// drawnTicks is the time in which predictions make up for most of what they are off, and mostDrawn how
+	// much faster than time they go on at most.
+	drawnTicks, mostDrawn = 8, 0.25
 )
 
 // wanted returns the delay that is aimed at. An input is given up to a frame after its tick begins.
@@ -112,10 +116,33 @@ func (l *InputDelay) Follow(c *Ticks) {
 	if !l.Known || int32(tick-l.tick) > 0 {
 		l.tick, l.Known = tick, true
 	}
+	l.draw(c, ticks)
 	if now < c.settled || math.Abs(c.off()) > 1+c.Jitter {
 		l.renew(c) // what is late or early because of a pause is no guide
 	}
 }
+
+// draw lets the time of predictions go on by some ticks. It goes from the tick before Tick to Tick, evenly,
+// while a tick of the client passes. When the delay changes, Tick skips a tick or stays for another one,
+// which this makes up for over several ticks.
+func (l *InputDelay) draw(c *Ticks, ticks float64) {
+	goal := c.time() + float64(int32(l.tick-c.Base-c.Now)) - 1
+	off := goal - l.drawn - ticks
+	step := ticks * off / drawnTicks
+	switch {
+	case !l.steady || off > c.seconds(1./2):
+		l.drawn = max(l.drawn, goal)
+		return
+	case off > 0:
+		step = min(step, off, ticks*mostDrawn)
+	default:
+		step = max(step, off, -ticks)
+	}
+	l.drawn += ticks + step
+}
+
+// Drawn returns the time at which to draw predictions, in ticks since Base. It does not wrap.
+func (l *InputDelay) Drawn() float64 { return l.drawn }
 
 // Tick returns the tick of an input given now.
 func (l *InputDelay) Tick() uint32 { return l.tick }

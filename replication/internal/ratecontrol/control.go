@@ -257,8 +257,8 @@ func (c *Control) congested(now delta.Tick, excess int64, full bool) {
 	case r.queue < c.least:
 		c.least, c.stuck = r.queue, 0
 	}
-	// What a lower rate does to the queue shows when packets have passed it.
-	if c.stuck >= stuckRounds+int(r.queue*roundsPerSecond/c.tickRate) { // the path has become longer, or others keep the queue full
+	passes := int(r.queue * roundsPerSecond / c.tickRate) // rounds until a lower rate shows behind the queue
+	if c.stuck >= stuckRounds+passes {                    // the path has become longer, or others keep the queue full
 		c.base, c.drain, c.stuck, c.least, c.peak = [17]shortest{}, 0, 0, 0, 0
 	}
 }
