@@ -123,7 +123,6 @@ func TestAnyOrderOfCalls(t *testing.T) {
 		v := &view{g: g, Playout: playout.New(g.client, playout.Extrapolate(3))}
 		playout.Interpolate[place](v.Playout, playout.Snap(50))
 		playout.Linger(v.Playout)
-		type drawn place
 		var list []ecs.Entity
 		born := map[ecs.Entity]int{}
 		g.onTick = func(n int) {
@@ -170,7 +169,7 @@ func TestAnyOrderOfCalls(t *testing.T) {
 					once[k] = true
 					switch k {
 					case 8:
-						playout.InterpolateInto[place, drawn](v.Playout)
+						playout.InterpolateInto[teleports, drawnTeleports](v.Playout)
 					case 9:
 						playout.Cut[teleports](v.Playout)
 					case 10:

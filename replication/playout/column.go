@@ -83,8 +83,17 @@ func newValues[T any](p *Playout, what string, opts []ComponentOption) *values[T
 // add makes p show the column.
 func add[T any](p *Playout, c *values[T], what string) {
 	for _, other := range p.columns {
-		if o, ok := other.(*values[T]); ok && o.custom == nil && c.custom == nil && o.to == c.to {
+		o, ok := other.(*values[T])
+		if !ok || o.custom != nil || c.custom != nil {
+			continue
+		}
+		own := p.inside.Apply.View.Components[c.number]
+		switch {
+		case o.to == c.to:
 			panic(fmt.Sprintf("playout: %s: %v is interpolated already: name every component once", what, c.comp.Typ))
+		case o.to == own || c.to == own:
+			panic(fmt.Sprintf("playout: %s: %v is to be overwritten and to stay as Apply wrote it: "+
+				"use either Interpolate or InterpolateInto", what, c.comp.Typ))
 		}
 	}
 	c.wanted = ecs.All(p.marker, p.inside.Apply.View.Components[c.number], c.to)

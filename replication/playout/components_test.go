@@ -226,8 +226,12 @@ func TestNewTwinsHaveTheValuesOfTheirComponents(t *testing.T) {
 	require.Equal(t, drawn{1, 2, 3}, *(*drawn)(g.local.Get(own, ecs.ComponentID[drawn](&g.local))))
 }
 
+type (
+	drawnPlace     place
+	drawnTeleports teleports
+)
+
 func TestMisuseIsAnsweredBySentences(t *testing.T) {
-	type drawn place
 	type other struct{ X float64 }
 	g := newGame(t, 1, quiet, 20)
 	v := newView(g)
@@ -254,6 +258,15 @@ func TestMisuseIsAnsweredBySentences(t *testing.T) {
 		"twin": {
 			func() { playout.InterpolateInto[place, other](p) }, "does not have the fields",
 		},
+		"both": {
+			func() { playout.InterpolateInto[place, drawnPlace](p) }, "use either Interpolate or InterpolateInto",
+		},
+		"both, the other way": {
+			func() {
+				playout.InterpolateInto[teleports, drawnTeleports](p)
+				playout.Interpolate[teleports](p)
+			}, "use either Interpolate or InterpolateInto",
+		},
 		"registered twin": {func() { playout.InterpolateInto[health, teleports](p) }, "is registered in the schema"},
 		"no function":     {func() { playout.Custom[place](p, nil) }, "needs a function"},
 		"cut":             {func() { playout.Cut[teleports](p, "M") }, `no replicated field "M"`},
@@ -273,7 +286,6 @@ func TestMisuseIsAnsweredBySentences(t *testing.T) {
 			t.Errorf("%s: no panic", name)
 		}()
 	}
-	playout.InterpolateInto[place, drawn](p)
 	g.client.OnSpawn(func(ecs.Entity) { require.Panics(t, func() { p.Advance(1) }) })
 	g.spawn(place{})
 	g.run(1)

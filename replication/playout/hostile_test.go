@@ -27,9 +27,8 @@ func TestForgedPacketsDoNoLastingHarm(t *testing.T) {
 			replicationtest.FirstSequence(uint16(first)))
 		g.frames = replicationtest.Pick(r, 144., 30, 9)
 		v := newView(g, playout.Extrapolate(5))
-		type drawn place
 		playout.Interpolate[place](v.Playout)
-		playout.InterpolateInto[place, drawn](v.Playout)
+		playout.InterpolateInto[teleports, drawnTeleports](v.Playout)
 		playout.Cut[teleports](v.Playout)
 		var list []ecs.Entity
 		for range 20 {

@@ -12,7 +12,8 @@ import (
 )
 
 // OnServerMessage sets the function that handles messages of type T from the server when their tick is shown: an
-// explosion sounds when it is seen. It replaces that of [replication.OnServerMessage] for the type.
+// explosion sounds when it is seen. If the peer has a send interval, that is when the state is shown with which the
+// server sent what it had in that tick. It replaces the function of [replication.OnServerMessage] for the type.
 //
 // It is called in [Playout.Advance], after the components were written. Messages keep the order in which they would
 // have been handled without play-out. The function may change the world and send messages. It must not call Apply or

@@ -73,6 +73,36 @@ func TestMessagesComeWhenTheirTickIsShown(t *testing.T) {
 	require.Less(t, late, next/10, "most are in time")
 }
 
+// TestMessagesComeWithTheirState: with a send interval, a message comes when the state of the same moment is
+// shown, not some ticks before.
+func TestMessagesComeWithTheirState(t *testing.T) {
+	for interval := 1; interval <= 5; interval++ {
+		g, _ := newMessageGame(t, profile{oneWay: 0.05, jitter: 0.005})
+		g.peer.SetSendInterval(interval)
+		e := g.spawn(place{})
+		g.onTick = func(n int) {
+			g.place(e).X = float32(n % 100)
+			if n%7 == 0 && g.peer.Connected() {
+				g.place(e).Y++
+				require.NoError(t, replication.SendToClient(g.peer, explosion{e, uint32(g.place(e).Y)}))
+			}
+		}
+		v := newView(g)
+		playout.Interpolate[place](v.Playout, playout.Step("Y"))
+		handled, late := 0, 0
+		playout.OnServerMessage(v.Playout, func(m explosion) {
+			tick, _, _ := v.Time()
+			require.Equal(t, float32(m.Number), (*place)(g.local.Get(m.Target, g.at.place)).Y, "interval %d", interval)
+			if handled++; int(tick-g.client.MessageTick()) >= interval {
+				late++
+			}
+		})
+		g.run(30)
+		require.Greater(t, handled, 60)
+		require.Less(t, late, handled/10)
+	}
+}
+
 // TestMessagesOfAFormerSessionAreNotKept: their ticks may mean nothing in the new one.
 func TestMessagesOfAFormerSessionAreNotKept(t *testing.T) {
 	g, sent := newMessageGame(t, profile{oneWay: 0.075})

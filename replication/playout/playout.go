@@ -124,8 +124,16 @@ func (p *Playout) Advance(dt time.Duration) {
 // handleMessages delivers the messages that have arrived for what is shown, or all of them.
 func (p *Playout) handleMessages(all bool) {
 	if m := p.inside.Messages; m != nil {
-		p.messages.handle(p.inside.Apply.Calls, &m.Closed, p.beginMessage, p.at.Tick, all)
+		p.messages.handle(p.inside.Apply.Calls, &m.Closed, p.beginMessage, p.lastState(p.at.Tick), all)
 	}
+}
+
+// lastState returns the last tick up to the given one in which the send interval allows a state. What came with a
+// message of a later tick is shown with the next state.
+func (p *Playout) lastState(tick delta.Tick) delta.Tick {
+	interval := max(int64(p.clock.interval), 1)
+	after := (int64(int32(tick-p.zero)) - int64(p.clock.newest)) % interval
+	return tick - delta.Tick((after+interval)%interval)
 }
 
 // beginMessage makes a message that has waited the one that is being handled. It reports whether the world has been
