@@ -244,12 +244,13 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 			NewClient(&w, NewSchema(), send, WithSpawnComponents(ecs.ComponentID[tBulk](x.world), ReplicatedID(x.world)))
 		}},
 		{"WithSpawnComponents", "", func(*misused) { WithSpawnComponents() }},
+		{"WithSlotRest", "use 0 to 10000 ticks", func(*misused) { WithSlotRest(-1) }},
 		{"WithMarker", "", func(x *misused) { NewServer(x.world, NewSchema(), WithMarker[Replicated]()) }},
 	}
 	for _, option := range []any{ // options that take numbers, or nothing
 		Every, Priority, Range, Step, Precision, Angle, Period, UnitVector, Quat, Enum, Flags, Max, Jump, Linear, Wrap, Counter,
 		Half, Raw, Skip, Once, OwnerOnly, ExceptOwner, Unreliable, Immediate, WithCoding, WithoutCompact, WithMTU, WithWindow,
-		WithSeed, WithoutChecksum, WithTickRate, WithBaselineInterval, WithWorkers, WithTimeout,
+		WithSeed, WithoutChecksum, WithTickRate, WithBaselineInterval, WithWorkers, WithTimeout, WithSlotRest,
 		WithStateHash, WithMaxEntities, WithJoinData,
 	} {
 		v := reflect.ValueOf(option)

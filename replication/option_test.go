@@ -54,7 +54,7 @@ func TestOptionsFitWhatTheyAreFor(t *testing.T) {
 		_, fits := opt.(ComponentOption)
 		require.False(t, fits, "an option of messages")
 	}
-	for _, opt := range []any{WithTickRate(60), WithWorkers(2), WithWindow(64), WithoutChecksum(), WithStateHash(1), WithBaselineInterval(2), WithMarker[Replicated]()} {
+	for _, opt := range []any{WithTickRate(60), WithWorkers(2), WithWindow(64), WithoutChecksum(), WithStateHash(1), WithBaselineInterval(2), WithSlotRest(9), WithMarker[Replicated]()} {
 		_, fits := opt.(ClientOption)
 		require.False(t, fits, "an option of servers")
 	}

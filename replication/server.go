@@ -83,7 +83,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	for i := range types.Components {
 		s.snap.Histories = append(s.snap.Histories, delta.NewHistory(types.Components[i].Words, o.Window))
 	}
-	s.snap.Slots.InitClasses(len(types.Conditions))
+	s.snap.Slots.InitClasses(len(types.Conditions), o.SlotRest)
 	if types.Link >= 0 {
 		s.snap.Bare.Weight = 1
 		s.snap.Bare.Set.Add(types.Link)

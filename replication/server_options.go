@@ -69,6 +69,25 @@ func WithWorkers(n int) ServerOption {
 	return config.ServerFunc(func(o *config.ServerOptions) { o.Workers = n })
 }
 
+// WithSlotRest lets the slot of an entity that has ended rest for some ticks before another entity gets it. By default
+// the next one to spawn gets it, and a client that shows the end later, because it uses [playout.Linger] or its budget
+// is short, has to cut that short. In games that spawn all the time, set it to the latency plus the delay of play-out.
+// More slots are in use then, and entities take a little more room in packets, but never more than twice as many slots
+// as there are entities at a time: if more are needed, the one that has rested longest is used again.
+//
+// Panics outside 0 to 10000.
+//
+// [playout.Linger]: https://pkg.go.dev/github.com/arche-replicate/arche-replicate/replication/playout#Linger
+func WithSlotRest(ticks int) ServerOption {
+	if ticks < 0 || ticks > mostSlotRest {
+		panic(fmt.Sprintf("replication: WithSlotRest(%d): use 0 to %d ticks", ticks, mostSlotRest))
+	}
+	return config.ServerFunc(func(o *config.ServerOptions) { o.SlotRest = delta.Tick(ticks) })
+}
+
+// mostSlotRest is beyond what anybody sees of an entity's end.
+const mostSlotRest = 10_000
+
 // WithMarker gives the server a marker component of its own in place of [Replicated], so that several servers can
 // replicate one world, each the entities that have its marker:
 //

@@ -14,9 +14,9 @@ import (
 // lastShown spawns an entity that moves by 1 per tick, removes it later, and returns the tick from which on it was
 // gone on the server, and that at which the client showed its end. again lets another entity take the slot at once, and
 // grouped makes it a member of a group with another entity.
-func lastShown(t *testing.T, linger, again, grouped bool) (end, shown float64) {
+func lastShown(t *testing.T, linger, again, grouped bool, opts ...replication.ServerOption) (end, shown float64) {
 	t.Helper()
-	g := newGame(t, 3, profile{oneWay: 0.075, jitter: 0.008}, 20)
+	g := newGame(t, 3, profile{oneWay: 0.075, jitter: 0.008}, 20, opts...)
 	v := newView(g)
 	playout.Interpolate[place](v.Playout)
 	if linger {
@@ -34,7 +34,7 @@ func lastShown(t *testing.T, linger, again, grouped bool) (end, shown float64) {
 		require.Equal(t, mirror, gone)
 		require.Zero(t, shown, "it goes once")
 		shown = v.time
-		if linger && !again {
+		if linger && (!again || len(opts) > 0) {
 			at := *(*place)(g.local.Get(gone, g.at.place))
 			require.InDelta(t, end-1, at.X, quantum, "it came to its last place")
 		}
@@ -74,8 +74,79 @@ func TestLingeringEntitiesGoAllOfTheirWay(t *testing.T) {
 	require.Less(t, shown, end-0.8, "without Linger it is gone early")
 	end, shown = lastShown(t, true, true, false)
 	require.LessOrEqual(t, shown, end+0.5, "another one has its slot")
+	end, shown = lastShown(t, true, true, false, replication.WithSlotRest(20))
+	require.InDelta(t, end, shown, 0.5, "its slot rests")
 	end, shown = lastShown(t, true, false, true)
 	require.InDelta(t, end, shown, 0.5, "its group has the end in all packets until one is acknowledged")
+}
+
+// TestShown: entities that come and go all the time, and come into view and leave it, are shown from their first tick
+// to their end, though the client has them earlier.
+func TestShown(t *testing.T) {
+	g := newGame(t, 5, profile{oneWay: 0.075, jitter: 0.008}, 20, replication.WithSlotRest(20))
+	v := newView(g)
+	playout.Interpolate[place](v.Playout)
+	playout.Linger(v.Playout)
+	set := g.server.NewEntitySet()
+	g.peer.SetInterest(replication.Interest{Sets: []*replication.EntitySet{set}})
+	type life struct{ from, to float64 } // in view
+	lives := map[replication.NetID]*life{}
+	spawn := func(n int) (ecs.Entity, *life) {
+		e, l := g.spawn(place{}), &life{float64(n), math.Inf(1)}
+		set.Add(e)
+		return e, l
+	}
+	steady, _ := spawn(1)
+	shell, seen := spawn(1)
+	blinks, blink := spawn(1)
+	g.onTick = func(n int) {
+		g.place(steady).X = float32(n % 100)
+		switch n % 15 {
+		case 0:
+			g.world.RemoveEntity(shell)
+			seen.to = float64(n)
+			shell, seen = spawn(n)
+		case 5:
+			set.Remove(blinks)
+			blink.to = float64(n)
+		case 12:
+			set.Add(blinks)
+			*blink = life{float64(n), math.Inf(1)}
+		}
+		g.place(shell).X++
+		g.place(blinks).Y++
+	}
+	shown, hidden := 0, 0
+	v.after = func(float64) {
+		for _, k := range []struct {
+			e ecs.Entity
+			l *life
+		}{{shell, seen}, {blinks, blink}} {
+			if id, ok := g.server.NetID(k.e); ok {
+				lives[id] = k.l
+			}
+		}
+		for id, e := range g.client.Entities() {
+			l := lives[id]
+			if l == nil || v.time < 40 {
+				continue
+			}
+			want := l.from <= v.time && v.time < l.to
+			if l == blink && math.IsInf(l.to, 1) && v.time < l.from { // of its life before, nothing is noted any more
+				continue
+			}
+			require.Equal(t, want, v.Shown(e), "shown %v, at %.2f of %.0f to %.0f", !want, v.time, l.from, l.to)
+			if want {
+				shown++
+			} else {
+				hidden++
+			}
+		}
+	}
+	g.run(40)
+	require.Greater(t, min(shown, hidden), 500)
+	require.False(t, v.Shown(ecs.Entity{}))
+	require.False(t, v.Shown(g.local.NewEntity()))
 }
 
 // TestLingeringEntitiesSurviveNothing: neither a reset of the world, nor a new session, nor the end of the client.

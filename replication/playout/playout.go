@@ -276,6 +276,34 @@ func (p *Playout) Time() (tick uint32, fraction float32, ok bool) {
 	return uint32(p.at.Tick), float32(p.at.Part) / blend.Parts, p.clock.running
 }
 
+// Shown reports whether a replica is there at [Playout.Time], as far as the client knows. It is not before its first
+// state, or the first one since it came into view, at which it stands still until then; nor from its end on, if it
+// lingers: see [Linger]. Hide it in the meantime, and it comes and goes when the others that are seen with it do. It is
+// true for what is left over from an earlier session, and false for what is no replica of the client.
+func (p *Playout) Shown(e ecs.Entity) bool {
+	p.mustExist()
+	if !p.world.Alive(e) || !p.world.Has(e, p.marker) {
+		return false
+	}
+	id, own := p.replica(p.world.Get(e, p.marker))
+	if !own {
+		return false
+	}
+	r := p.inside.Recv.Replicas.At(id.Slot)
+	if r == nil || !r.Any {
+		return true
+	}
+	before, after := r.Held.Around(p.at.Tick)
+	switch {
+	case !p.clock.running || before == nil || before.Generation != id.Generation:
+		return false
+	case after == nil:
+		return !r.Empty || p.at.Tick.Before(r.Ended)
+	}
+	end, gone := after.Ended()
+	return !gone || p.at.Tick.Before(end)
+}
+
 // component returns a registered component by its type.
 func component[T any](p *Playout, what string) (number int, c *schema.Component) {
 	p.mustExist()

@@ -50,7 +50,7 @@ func newAckTwin(t *testing.T, seed uint64, plain bool) *ackTwin {
 	a.lossless = a.rng.IntN(3) == 0
 	a.first = replicationtest.Pick(a.rng, 0, ^delta.Tick(0)-40, 1<<31-40)
 	a.now = a.first
-	a.slots.InitClasses(0)
+	a.slots.InitClasses(0, 0)
 	a.slots.Recent.Now = a.now
 	a.acks.reset(&a.slots, a.now)
 	return a
@@ -97,7 +97,7 @@ func (a *ackTwin) tick(quiet bool) {
 	a.trouble()
 	a.now++
 	s.Begin(a.now)
-	s.Reclaim()
+	s.Reclaim(a.now)
 	for range replicationtest.Pick(r, 0, 0, 0, 1, 2, s.Live/8*r.IntN(8)*r.IntN(2)) {
 		if slot := r.IntN(s.Len() + 1); slot < s.Len() && s.Alive.Has(slot) {
 			s.Remove(slot, a.now)

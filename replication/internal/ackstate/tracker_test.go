@@ -31,7 +31,7 @@ func (p *trackedPeer) Lost(uint32)                 {}
 
 func newTrackedPeer() *trackedPeer {
 	snap := &snapshot.Snapshot{Opts: &config.ServerOptions{Grid: 1, Window: 64}}
-	snap.Slots.InitClasses(0)
+	snap.Slots.InitClasses(0, 0)
 	p := &trackedPeer{slots: &snap.Slots}
 	p.Init(snap, &interest.Shared{}, &p.sight, &counters.PeerCounters{}, p)
 	p.Begin(0, false, false)
@@ -46,7 +46,7 @@ func (p *trackedPeer) spawn() uint64 { return 1 << p.slots.Add(ecs.Entity{}, p.S
 func (p *trackedPeer) tick(change func(now delta.Tick), send func() (slots uint64)) (sequence uint32) {
 	p.Snap.Tick++
 	p.slots.Begin(p.Snap.Tick)
-	p.slots.Reclaim()
+	p.slots.Reclaim(p.Snap.Tick)
 	change(p.Snap.Tick)
 	p.slots.List()
 	p.Grow()

@@ -39,6 +39,7 @@ type ServerOptions struct {
 	HashEvery  delta.Tick // 0 for no state hashes
 	Workers    int
 	Grid       delta.Tick // 0: snapshot.BaseGrid chooses it
+	SlotRest   delta.Tick // before a slot is given to another entity
 	Marker     func(*ecs.World) ecs.ID
 
 	// KeepArrivals makes the server remember which states arrived at each client. Package rewind sets it.

@@ -68,7 +68,7 @@ func (c *capture) Init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) e
 func (s *Snapshot) CaptureWorld(old func(b int, slots uint64, limit delta.Tick)) {
 	c := &s.Capture
 	c.resumes = c.ended != s.Tick-1
-	s.Slots.Reclaim()
+	s.Slots.Reclaim(s.Tick)
 	c.probe.Find(s.World)
 	for i := range c.probe.Masks {
 		if i == len(c.present) {

@@ -17,7 +17,7 @@ func TestComponentsOfBlocks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(replicationtest.Seed(t), 8))
 	var s Snapshot
 	slots := &s.Slots
-	slots.InitClasses(0)
+	slots.InitClasses(0, 0)
 	now := ^delta.Tick(0) - 200
 	random := func() (set delta.Set) {
 		set.Add(rng.IntN(delta.MaxComponents))

@@ -13,6 +13,9 @@ import (
 // beginning of a tick and new ones in that tick together: at most twice its largest number of
 // members.
 //
+// Or a slot rests for some ticks first, if the user wants that, so that clients can show the end of its
+// entity. The slot that has rested longest is taken when a class has as many as it may have.
+//
 // A free slot can be reused at once. Clients distinguish the two entities by the generation, and all
 // that a peer is known to hold of a slot is forgotten when the slot becomes empty. A generation
 // returns after 65,536 entities of at least 2 ticks each; see receive.GenerationSpan.
@@ -35,22 +38,33 @@ const MaxSlots = 1 << 30
 
 // A slotPool finds the free slots of a class.
 type slotPool struct {
+	slots   int // of the class
+	members int // live
+	most    int // members at the beginning of a tick, so far
+
 	next int // first unused slot of the class's last block; at the start of a block, there is none
 
 	// The first blocks that may have free slots in this tick: slots outside of groups, and any.
 	ungrouped, any int
 }
 
-// InitClasses makes room for sub-entities under so many conditions.
-func (t *SlotTable) InitClasses(conditions int) {
+// InitClasses makes room for sub-entities under so many conditions. Slots of entities rest for some ticks.
+func (t *SlotTable) InitClasses(conditions int, rest delta.Tick) {
+	t.rest.ticks = rest
 	t.pools = make([]slotPool, 1+conditions)
 	t.subEntityOf = make([][]uint32, conditions)
 }
 
 // Reclaim makes available the slots that were freed in earlier ticks.
-func (t *SlotTable) Reclaim() {
+func (t *SlotTable) Reclaim(now delta.Tick) {
+	for slot, ok := t.rest.first(); ok && now-slot.since >= t.rest.ticks; slot, ok = t.rest.first() {
+		t.rest.drop()
+		t.free.Add(int(slot.slot))
+	}
 	for i := range t.pools {
-		t.pools[i].ungrouped, t.pools[i].any = 0, 0
+		pool := &t.pools[i]
+		pool.ungrouped, pool.any = 0, 0
+		pool.most = max(pool.most, pool.members)
 	}
 }
 
@@ -62,9 +76,14 @@ func (t *SlotTable) take(class int, now delta.Tick) int {
 		// This slot is sent with its former group until all peers know the end of the member there.
 		slot, ok = t.takeFree(class, &pool.any, nil)
 	}
-	switch {
-	case ok:
+	if !ok && class == 0 && pool.slots+1 >= 2*pool.most { // the slot of resources never rests
+		slot, ok = t.rest.take(now)
+	}
+	if ok {
 		return slot
+	}
+	pool.slots++
+	switch {
 	case len(t.pools) == 1:
 		t.grow(len(t.Info)+1, now)
 		return len(t.Info) - 1
@@ -94,4 +113,47 @@ func (t *SlotTable) takeFree(class int, block *int, except bitset.Set) (slot int
 	}
 	*block = len(t.free)
 	return 0, false
+}
+
+// A slotRest has the slots of entities that ended a short while ago and are not free yet, in the order in which
+// they ended.
+type slotRest struct {
+	ticks delta.Tick // 0: slots are free at once
+	queue []restingSlot
+	taken int // of the queue
+}
+
+type restingSlot struct {
+	slot  uint32
+	since delta.Tick
+}
+
+// add lets a slot rest.
+func (r *slotRest) add(slot int, now delta.Tick) {
+	if r.taken > len(r.queue)/2 {
+		r.queue = append(r.queue[:0], r.queue[r.taken:]...)
+		r.taken = 0
+	}
+	r.queue = append(r.queue, restingSlot{uint32(slot), now})
+}
+
+// first returns the slot that has rested longest.
+func (r *slotRest) first() (slot restingSlot, ok bool) {
+	if r.taken == len(r.queue) {
+		return restingSlot{}, false
+	}
+	return r.queue[r.taken], true
+}
+
+// drop removes the first slot.
+func (r *slotRest) drop() { r.taken++ }
+
+// take removes the slot that has rested longest, unless that ended in this tick.
+func (r *slotRest) take(now delta.Tick) (slot int, ok bool) {
+	first, ok := r.first()
+	if !ok || first.since == now {
+		return 0, false
+	}
+	r.drop()
+	return int(first.slot), true
 }

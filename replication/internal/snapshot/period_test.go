@@ -20,7 +20,7 @@ func TestPeriodsAddUpTheirTicks(t *testing.T) {
 	seed := replicationtest.Seed(t)
 	for i, first := range []delta.Tick{1 << 20, ^delta.Tick(0) - 100} { // ticks wrap
 		c := &changeTwin{rng: rand.New(rand.NewPCG(seed, uint64(i))), now: first}
-		c.slots.InitClasses(0)
+		c.slots.InitClasses(0, 0)
 		c.slots.Recent.Now = first
 		var changed, alive []bitset.Set // by tick
 		for range 200 {

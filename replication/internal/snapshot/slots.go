@@ -36,6 +36,7 @@ type SlotTable struct {
 	Weights       weightTable
 
 	pools []slotPool // by class
+	rest  slotRest   // of entities
 
 	// Sub-entities; see sub_entities.go.
 	Classes        []uint8    // by block; empty if there are no conditions
@@ -87,6 +88,7 @@ func (t *SlotTable) Add(e ecs.Entity, now delta.Tick) int { return t.addTo(0, e,
 // addTo gives the entity a slot of a class, for itself or a sub-entity.
 func (t *SlotTable) addTo(class int, e ecs.Entity, now delta.Tick) int {
 	slot := t.take(class, now)
+	t.pools[class].members++
 	t.Alive.Add(slot)
 	t.ChangedAt[slot], t.ChangedBefore[slot] = now, now
 	t.Changed.Add(slot)
@@ -121,7 +123,12 @@ func (t *SlotTable) Components(b int, of uint64, at delta.Tick) (all *delta.Set,
 // Remove empties the slot.
 func (t *SlotTable) Remove(slot int, now delta.Tick) {
 	t.Alive.Remove(slot)
-	t.free.Add(slot)
+	class := t.Class(slot >> 6)
+	if t.pools[class].members--; class == 0 && t.rest.ticks > 0 {
+		t.rest.add(slot, now)
+	} else {
+		t.free.Add(slot)
+	}
 	t.ChangedAt[slot] = now
 	t.Changed.Add(slot)
 	t.Churned.Add(slot)

@@ -26,7 +26,7 @@ func (c *changeTwin) tick(t *testing.T) {
 	r, s := c.rng, &c.slots
 	c.now++
 	s.Begin(c.now)
-	s.Reclaim()
+	s.Reclaim(c.now)
 	old := slices.Clone(s.Alive)
 	churned := bitset.Set(nil).Grown(s.Len() + 64)
 	for range r.IntN(3) {
@@ -114,7 +114,7 @@ func TestSlotsKnowWhenTheyChanged(t *testing.T) {
 	seed := replicationtest.Seed(t)
 	for i, first := range []delta.Tick{0, 1 << 20, ^delta.Tick(0) - 100} { // ticks wrap
 		c := &changeTwin{rng: rand.New(rand.NewPCG(seed, uint64(i))), now: first}
-		c.slots.InitClasses(0)
+		c.slots.InitClasses(0, 0)
 		c.slots.Recent.Now = first
 		for range 250 {
 			c.tick(t)
@@ -131,7 +131,7 @@ func TestTouchSetCrossesBlocks(t *testing.T) {
 		for _, set := range []uint64{1, 1 << 63, ^uint64(0), 1<<24 | 1<<23} {
 			var one, all SlotTable
 			for _, s := range []*SlotTable{&one, &all} {
-				s.InitClasses(0)
+				s.InitClasses(0, 0)
 				for range 192 {
 					s.Add(ecs.Entity{}, 1)
 				}

@@ -13,7 +13,7 @@ import (
 // turns or one kind after the other.
 func TestSamplesOfWidths(t *testing.T) {
 	var s SlotTable
-	s.InitClasses(0)
+	s.InitClasses(0, 0)
 	for range 128 {
 		s.Add(ecs.Entity{}, 1)
 	}

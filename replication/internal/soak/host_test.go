@@ -74,6 +74,7 @@ func newHost(ep *episode, name string, world *ecs.World, p *plan, marker ecs.ID,
 		replicationtest.FirstSequence(uint16(-g.IntN(300))), replication.WithStateHash(1 + g.IntN(20)),
 		replication.WithTickRate(pick(g, 10, 30, 60)), replication.WithTimeout(150 + g.IntN(100)), // an idle peer is received from once per second
 		replication.WithWindow(pick(g, 8, 12, 20, 32, 8+g.IntN(113))), replication.WithWorkers(2 + g.IntN(3)),
+		replication.WithSlotRest(g.IntN(40)),
 	} {
 		if g.one(3) {
 			opts = append(opts, o)
