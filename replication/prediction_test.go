@@ -214,14 +214,21 @@ func TestDrawnPredictionsAreSmooth(t *testing.T) {
 	steady := netsim.Config{Latency: 50}
 	rough := netsim.Config{Latency: 90, Jitter: 15, Loss: 0.06, Burst: netsim.Burst{Start: 1. / 3000, Length: 50}}
 	for name, link := range map[string]netsim.Config{"steady": steady, "rough": rough} {
-		allSkips := 0
+		allSkips, most := 0, 0.0
+		if name == "rough" {
+			most = 16 // by which the input delay may grow at once
+		}
 		for _, rate := range []int{50, 60, 77, 144} {
 			v := newVoyage(t, seed, 3, link, replicationtest.FirstTick(1<<32-1000))
-			skips, worst := 0, 0.0
+			skips, worst, behind, frames := 0, 0.0, 0.0, 0.0
 			v.draw(60, rate, func(ms int, speed float64, ticks int32) {
 				if ms < 5000 { // until the input delay is known
 					return
 				}
+				newest, shown := v.client.InputTick(), v.client.PredictionTick()
+				ahead := float64(int32(newest-uint32(uint64(shown)))) - math.Mod(shown, 1)
+				require.InDelta(t, 0.5, ahead, 1.6+most, "ticks that PredictionTick is behind InputTick")
+				behind, frames = behind+ahead, frames+1
 				worst = max(worst, math.Abs(speed-1))
 				if float64(ticks) >= 60/float64(rate)+1 {
 					skips++
@@ -230,6 +237,7 @@ func TestDrawnPredictionsAreSmooth(t *testing.T) {
 			t.Logf("%s, %d frames per second: speed differs by %.2f at most, InputTick skips %d times, %d inputs missed", name,
 				rate, worst, skips, len(v.missed))
 			require.Less(t, worst, 0.4)
+			require.InDelta(t, 0.5, behind/frames, 0.75)
 			allSkips += skips
 		}
 		require.Equal(t, name == "rough", allSkips > 0)

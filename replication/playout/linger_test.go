@@ -83,22 +83,30 @@ func TestLingeringEntitiesGoAllOfTheirWay(t *testing.T) {
 // TestShown: entities that come and go all the time, and come into view and leave it, are shown from their first tick
 // to their end, though the client has them earlier.
 func TestShown(t *testing.T) {
-	g := newGame(t, 5, profile{oneWay: 0.075, jitter: 0.008}, 20, replication.WithSlotRest(20))
+	for _, rest := range []int{0, 20} {
+		shownInTime(t, rest)
+	}
+}
+
+// shownInTime plays with a slot rest.
+func shownInTime(t *testing.T, rest int) {
+	g := newGame(t, 5, profile{oneWay: 0.075, jitter: 0.008}, 20, replication.WithSlotRest(rest))
 	v := newView(g)
 	playout.Interpolate[place](v.Playout)
 	playout.Linger(v.Playout)
 	set := g.server.NewEntitySet()
 	g.peer.SetInterest(replication.Interest{Sets: []*replication.EntitySet{set}})
-	type life struct{ from, to float64 } // in view
+	type life struct{ from, to, until float64 } // in view; until when it was before that
 	lives := map[replication.NetID]*life{}
 	spawn := func(n int) (ecs.Entity, *life) {
-		e, l := g.spawn(place{}), &life{float64(n), math.Inf(1)}
+		e, l := g.spawn(place{}), &life{float64(n), math.Inf(1), 0}
 		set.Add(e)
 		return e, l
 	}
 	steady, _ := spawn(1)
 	shell, seen := spawn(1)
 	blinks, blink := spawn(1)
+	spark, burns := spawn(1)
 	g.onTick = func(n int) {
 		g.place(steady).X = float32(n % 100)
 		switch n % 15 {
@@ -111,8 +119,11 @@ func TestShown(t *testing.T) {
 			blink.to = float64(n)
 		case 12:
 			set.Add(blinks)
-			*blink = life{float64(n), math.Inf(1)}
+			*blink = life{float64(n), math.Inf(1), blink.to}
 		}
+		g.world.RemoveEntity(spark) // another one soon has its slot
+		burns.to = float64(n)
+		spark, burns = spawn(n)
 		g.place(shell).X++
 		g.place(blinks).Y++
 	}
@@ -121,7 +132,7 @@ func TestShown(t *testing.T) {
 		for _, k := range []struct {
 			e ecs.Entity
 			l *life
-		}{{shell, seen}, {blinks, blink}} {
+		}{{shell, seen}, {blinks, blink}, {spark, burns}} {
 			if id, ok := g.server.NetID(k.e); ok {
 				lives[id] = k.l
 			}
@@ -131,10 +142,7 @@ func TestShown(t *testing.T) {
 			if l == nil || v.time < 40 {
 				continue
 			}
-			want := l.from <= v.time && v.time < l.to
-			if l == blink && math.IsInf(l.to, 1) && v.time < l.from { // of its life before, nothing is noted any more
-				continue
-			}
+			want := v.time < l.until || l.from <= v.time && v.time < l.to
 			require.Equal(t, want, v.Shown(e), "shown %v, at %.2f of %.0f to %.0f", !want, v.time, l.from, l.to)
 			if want {
 				shown++

@@ -77,7 +77,10 @@ func (t *SlotTable) take(class int, now delta.Tick) int {
 		slot, ok = t.takeFree(class, &pool.any, nil)
 	}
 	if !ok && class == 0 && pool.slots+1 >= 2*pool.most { // the slot of resources never rests
-		slot, ok = t.rest.take(now)
+		if first, rests := t.rest.first(); rests {
+			t.rest.drop()
+			slot, ok = int(first.slot), true
+		}
 	}
 	if ok {
 		return slot
@@ -147,13 +150,3 @@ func (r *slotRest) first() (slot restingSlot, ok bool) {
 
 // drop removes the first slot.
 func (r *slotRest) drop() { r.taken++ }
-
-// take removes the slot that has rested longest, unless that ended in this tick.
-func (r *slotRest) take(now delta.Tick) (slot int, ok bool) {
-	first, ok := r.first()
-	if !ok || first.since == now {
-		return 0, false
-	}
-	r.drop()
-	return int(first.slot), true
-}

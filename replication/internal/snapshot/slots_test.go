@@ -60,10 +60,11 @@ func TestSlotsRest(t *testing.T) {
 				many = append(many, s.Add(ecs.Entity{}, now))
 			}
 			s.Reclaim(now)
+			ended := map[int]delta.Tick{}
 			for _, slot := range many {
 				s.Remove(slot, now)
+				ended[slot] = now
 			}
-			ended := map[int]delta.Tick{}
 			for tick := range 100 {
 				if tick == 50 { // those that rested at the beginning are in use again
 					clear(ended)
