@@ -143,16 +143,16 @@ func (c *Client) InputDelay() float64 {
 // is 0, and wraps at 2^32 as ticks do. Call it after [Client.Apply].
 //
 // When the input delay changes, InputTick skips a tick or stays for another one. PredictionTick does neither: it makes
-// up for that by going faster or more slowly for a while, by an eighth at first. In the meantime it may be up to a tick
-// behind, or beyond InputTick. It never goes back. It jumps, forward only, when it is more than half a second behind,
-// such as after a pause.
+// up for that by going faster or more slowly for a while, by an eighth at first and a quarter at most. Only if it is
+// more than 4 ticks behind, as after a long burst of loss, does it go faster still, and twice as fast from 16 ticks on.
+// While the server is silent InputTick stands still, and PredictionTick stops within 4 ticks. It never goes back. It
+// jumps, forward only, in the first half second of a session, and when it is more than half a second behind.
 func (c *Client) PredictionTick() float64 {
 	c.mustExist()
 	if c.messages == nil || !c.messages.InputDelay.Known {
 		return 0
 	}
-	const all = 1 << 32
-	return math.Mod(float64(c.clock.Base)+c.messages.InputDelay.Drawn()+all, all)
+	return math.Mod(float64(c.clock.Base)+c.messages.InputDelay.Drawn(), 1<<32)
 }
 
 // MessageTick returns the tick of the [Server.Replicate] that the message being handled belongs to. If that is more

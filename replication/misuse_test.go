@@ -245,6 +245,7 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 		}},
 		{"WithSpawnComponents", "", func(*misused) { WithSpawnComponents() }},
 		{"WithSlotRest", "use 0 to 10000 ticks", func(*misused) { WithSlotRest(-1) }},
+		{"WithSlotRest", "use 0 to 10000 ticks", func(*misused) { WithSlotRest(10_001) }},
 		{"WithMarker", "", func(x *misused) { NewServer(x.world, NewSchema(), WithMarker[Replicated]()) }},
 	}
 	for _, option := range []any{ // options that take numbers, or nothing

@@ -42,6 +42,8 @@ type voyage struct {
 	from          map[uint32]uint32 // by tick: that of the state from which it was predicted
 	missed        map[uint32]bool   // ticks whose input the server missed
 	newest        uint32            // tick with an input
+	now           berth             // where the ship is drawn
+	arrived       func(berth)       // is called in each frame with the newest state, if it is not nil
 	idOf, shownID ecs.ID
 }
 
@@ -171,11 +173,15 @@ type ownShip struct {
 	last   uint32           // the tick up to which the last frame predicted
 	then   berth            // where the ship was to be then
 	off    berth            // what is left of corrections
+	jumped bool             // then means nothing any more
 }
+
+// jump lets the ship appear elsewhere at once.
+func (s *ownShip) jump() { s.off, s.jumped = berth{}, true }
 
 // predict returns where the ship is in a tick and in the one before.
 func (s *ownShip) predict(c *replication.Client, p berth, state, newest uint32) (before, now berth, ok bool) {
-	if !c.Complete() || int32(newest-state) > 2*int32(c.TickRate()) {
+	if !c.Complete() || int(int32(newest-state)) > 2*c.TickRate()+4*c.SendInterval() {
 		return before, p, false
 	}
 	before = p
@@ -186,11 +192,11 @@ func (s *ownShip) predict(c *replication.Client, p berth, state, newest uint32) 
 		}
 		before = p
 		sail(&p, input)
-		if tick == s.last {
+		if tick == s.last && !s.jumped {
 			s.off.X, s.off.Y = s.off.X+s.then.X-p.X, s.off.Y+s.then.Y-p.Y
 		}
 	}
-	s.last, s.then = newest, p
+	s.last, s.then, s.jumped = newest, p, false
 	return before, p, true
 }
 
@@ -272,11 +278,39 @@ func TestDrawnPredictionsAfterAnOutage(t *testing.T) {
 	}
 }
 
+// TestDrawnPredictionsJumpWhenTheShipDoes: neither a teleport nor what is left of a correction is drawn as a way.
+func TestDrawnPredictionsJumpWhenTheShipDoes(t *testing.T) {
+	v := newVoyage(t, 1, 3, netsim.Config{Latency: 50})
+	var x float32 // of the replica
+	before := 0
+	v.arrived = func(p berth) {
+		if p.Y > 500 && before == 0 {
+			v.me.jump()
+		}
+		before, x = int(p.Y), p.X
+	}
+	frames, wrong, last := 0, 0, berth{}
+	v.draw(20, 60, func(ms int, _ float64, _ int32) {
+		if ms > 10_000 && v.truth[v.server.Tick()].Y == 0 {
+			(*berth)(v.world.Get(v.ship, v.idOf)).Y = 1000
+		}
+		if v.now.Y != 0 && v.now.Y < 999 || v.now.X < last.X-1 || v.now.X > x+20 {
+			wrong++
+		}
+		if v.now.Y > 999 {
+			frames++
+		}
+		last = v.now
+	})
+	require.Greater(t, frames, 500)
+	require.Zero(t, wrong)
+}
+
 // draw plays a player who sails ahead for some seconds, on a link that counts milliseconds. It reports for each frame how
 // fast the ship went, 1 being its speed, and by how many ticks InputTick rose.
 func (v *voyage) draw(seconds, rate int, report func(ms int, speed float64, ticks int32)) {
 	const tickRate = 60
-	var last, now berth
+	var last berth
 	var input uint32
 	frame := time.Second / time.Duration(rate)
 	for ms := range 1000 * seconds {
@@ -292,11 +326,15 @@ func (v *voyage) draw(seconds, rate int, report func(ms int, speed float64, tick
 		v.frame(func(uint32) steer { return steer{X: 1} })
 		if me, ok := v.replica(); ok {
 			state, _ := v.client.RestedUntil(me)
-			if at, ok := v.me.draw(v.client, *(*berth)(v.shown.Get(me, v.shownID)), state, frame); ok {
-				now = at
+			newest := *(*berth)(v.shown.Get(me, v.shownID))
+			if v.arrived != nil {
+				v.arrived(newest)
+			}
+			if at, ok := v.me.draw(v.client, newest, state, frame); ok {
+				v.now = at
 			}
 		}
-		report(ms, float64(now.X-last.X)/0.5*float64(rate)/tickRate, int32(v.client.InputTick()-input))
-		last, input = now, v.client.InputTick()
+		report(ms, float64(v.now.X-last.X)/0.5*float64(rate)/tickRate, int32(v.client.InputTick()-input))
+		last, input = v.now, v.client.InputTick()
 	}
 }

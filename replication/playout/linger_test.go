@@ -157,6 +157,38 @@ func shownInTime(t *testing.T, rest int) {
 	require.False(t, v.Shown(g.local.NewEntity()))
 }
 
+// TestAllIsShownWhenASessionBegins: what the client has then does not vanish until its first state is shown.
+func TestAllIsShownWhenASessionBegins(t *testing.T) {
+	g := newGame(t, 5, profile{oneWay: 0.075}, 20)
+	v := newView(g)
+	playout.Interpolate[place](v.Playout)
+	for i := range 10 {
+		g.spawn(place{X: float32(i)})
+	}
+	moving := g.spawn(place{})
+	g.onTick = func(n int) { g.place(moving).Y = float32(n % 100) }
+	v.after = func(float64) {
+		for id, e := range g.client.Entities() {
+			require.True(t, v.Shown(e), "%v", id)
+		}
+	}
+	g.run(3)
+	for range 3 {
+		g.client.Reconnect()
+		g.run(3)
+		require.Equal(t, 11, count(g))
+	}
+	late := g.spawn(place{})
+	hidden := 0
+	v.after = func(float64) {
+		if e, ok := g.mirror(late); ok && !v.Shown(e) {
+			hidden++
+		}
+	}
+	g.run(2)
+	require.Greater(t, hidden, 5)
+}
+
 // TestLingeringEntitiesSurviveNothing: neither a reset of the world, nor a new session, nor the end of the client.
 func TestLingeringEntitiesSurviveNothing(t *testing.T) {
 	for name, then := range map[string]func(g *game){

@@ -32,15 +32,17 @@ func OnServerMessage[T any](p *Playout, handle func(message T)) {
 	q := &queue[T]{handle: handle}
 	replication.OnServerMessage(p.client, func(message T) {
 		q.messages.push(message)
-		p.messages.push(waitingMessage{delta.Tick(p.client.MessageTick()), p.inside.Apply.Resets, q})
+		tick := delta.Tick(p.client.MessageTick())
+		p.messages.push(waitingMessage{tick, p.nextState(tick), p.inside.Apply.Resets, q})
 	})
 	types := p.inside.Schema
 	q.component = &types.Messages[types.MessageNumber(reflect.TypeFor[T]())].Component
 }
 
-// A waitingMessage is a message whose tick is not shown yet.
+// A waitingMessage is a message that is handled later.
 type waitingMessage struct {
 	tick   delta.Tick
+	at     delta.Tick                     // when it is handled
 	resets int                            // of the world before it came
 	in     interface{ handleFirst(bool) } // the queue of its type
 }
@@ -57,7 +59,7 @@ func (m *timeline) handle(
 	calls *exclusive.Guard, closed *bool, begin func(waitingMessage) (reset bool), now delta.Tick, all bool,
 ) {
 	for m.len() > 0 && !*closed {
-		if !all && m.len() <= maxWaiting && m.first().tick.After(now) {
+		if !all && m.len() <= maxWaiting && m.first().at.After(now) {
 			return
 		}
 		was := calls.Open()

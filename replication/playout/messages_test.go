@@ -78,11 +78,13 @@ func TestMessagesComeWhenTheirTickIsShown(t *testing.T) {
 func TestMessagesComeWithTheirState(t *testing.T) {
 	for interval := 1; interval <= 5; interval++ {
 		g, _ := newMessageGame(t, profile{oneWay: 0.05, jitter: 0.005})
-		g.peer.SetSendInterval(interval)
 		e := g.spawn(place{})
 		g.onTick = func(n int) {
 			g.place(e).X = float32(n % 100)
-			if n%7 == 0 && g.peer.Connected() {
+			if n == 20 {
+				g.peer.SetSendInterval(interval) // so that no tick before is on its grid, except by chance
+			}
+			if n%7 == 0 && n > 30 && g.peer.Connected() {
 				g.place(e).Y++
 				require.NoError(t, replication.SendToClient(g.peer, explosion{e, uint32(g.place(e).Y)}))
 			}

@@ -33,6 +33,7 @@ type Playout struct {
 	sequence uint32     // the newest of a packet
 	sessions int        // of the watch, when it was last looked at
 	at       blend.Time
+	joined   delta.Tick        // what has states of this tick or before was there when the session began, or is shown
 	looked   bool              // the columns have looked up states of this session
 	resets   int               // of the world, when they did
 	long     frames.LongFrames // in which nobody knows when packets arrived
@@ -106,6 +107,12 @@ func (p *Playout) Advance(dt time.Duration) {
 	if !p.clock.running {
 		return
 	}
+	switch newest := p.zero + delta.Tick(p.clock.newest); {
+	case !p.client.Complete():
+		p.joined = newest
+	case p.at.Tick.After(p.joined):
+		p.joined = p.at.Tick
+	}
 	stamp(p)
 	p.invalidate()
 	for i := range p.twins {
@@ -124,16 +131,20 @@ func (p *Playout) Advance(dt time.Duration) {
 // handleMessages delivers the messages that have arrived for what is shown, or all of them.
 func (p *Playout) handleMessages(all bool) {
 	if m := p.inside.Messages; m != nil {
-		p.messages.handle(p.inside.Apply.Calls, &m.Closed, p.beginMessage, p.lastState(p.at.Tick), all)
+		p.messages.handle(p.inside.Apply.Calls, &m.Closed, p.beginMessage, p.at.Tick, all)
 	}
 }
 
-// lastState returns the last tick up to the given one in which the send interval allows a state. What came with a
-// message of a later tick is shown with the next state.
-func (p *Playout) lastState(tick delta.Tick) delta.Tick {
-	interval := max(int64(p.clock.interval), 1)
-	after := (int64(int32(tick-p.zero)) - int64(p.clock.newest)) % interval
-	return tick - delta.Tick((after+interval)%interval)
+// nextState returns the first tick from the given one on in which the send interval allows a state. What the server has
+// sent with a message is shown then.
+func (p *Playout) nextState(tick delta.Tick) delta.Tick {
+	c := &p.clock
+	if !c.any {
+		return tick
+	}
+	interval := int64(max(p.client.SendInterval(), 1))
+	until := (int64(c.newest) - int64(int32(tick-p.zero))) % interval
+	return tick + delta.Tick((until+interval)%interval)
 }
 
 // beginMessage makes a message that has waited the one that is being handled. It reports whether the world has been
@@ -278,8 +289,9 @@ func (p *Playout) Time() (tick uint32, fraction float32, ok bool) {
 
 // Shown reports whether a replica is there at [Playout.Time], as far as the client knows. It is not before its first
 // state, or the first one since it came into view, at which it stands still until then; nor from its end on, if it
-// lingers: see [Linger]. Hide it in the meantime, and it comes and goes when the others that are seen with it do. It is
-// true for what is left over from an earlier session, and false for what is no replica of the client.
+// lingers: see [Linger]. Hide it in the meantime, and it comes and goes when the others that are seen with it do. What
+// is there when a session begins, and what is left over from an earlier one, is shown at once. It is false for what is
+// no replica of the client.
 func (p *Playout) Shown(e ecs.Entity) bool {
 	p.mustExist()
 	if !p.world.Alive(e) || !p.world.Has(e, p.marker) {
@@ -290,14 +302,14 @@ func (p *Playout) Shown(e ecs.Entity) bool {
 		return false
 	}
 	r := p.inside.Recv.Replicas.At(id.Slot)
-	if r == nil || !r.Any {
+	if r == nil || !r.Any || !p.clock.running {
 		return true
 	}
 	before, after := r.Held.Around(p.at.Tick)
-	switch {
-	case !p.clock.running || before == nil || before.Generation != id.Generation:
-		return false
-	case after == nil:
+	if before == nil || before.Generation != id.Generation {
+		return after != nil && after.Generation == id.Generation && !after.Tick.After(p.joined)
+	}
+	if after == nil {
 		return !r.Empty || p.at.Tick.Before(r.Ended)
 	}
 	end, gone := after.Ended()

@@ -40,7 +40,7 @@ func TestTooManyMessagesDoNotWait(t *testing.T) {
 	q := &queue[int]{handle: func(n int) { handled = append(handled, n) }}
 	for i := range maxWaiting + 3 {
 		q.messages.push(i)
-		m.push(waitingMessage{tick: 1000, in: q})
+		m.push(waitingMessage{at: 1000, in: q})
 	}
 	var calls exclusive.Guard
 	closed := false
@@ -66,7 +66,7 @@ func TestAMessageThatPanicsIsNotHandledAgain(t *testing.T) {
 	}}
 	for i := range 2 {
 		q.messages.push(i)
-		m.push(waitingMessage{tick: 5, in: q})
+		m.push(waitingMessage{at: 5, in: q})
 	}
 	var calls exclusive.Guard
 	closed := false
@@ -83,7 +83,7 @@ func TestAClosedClientHandsOverNoMessages(t *testing.T) {
 	q := &queue[int]{handle: func(n int) { handled, closed = handled+1, n == 1 }}
 	for i := range 5 {
 		q.messages.push(i)
-		m.push(waitingMessage{tick: 5, in: q})
+		m.push(waitingMessage{at: 5, in: q})
 	}
 	m.handle(&calls, &closed, noReset, 10, false)
 	require.Equal(t, 2, handled)

@@ -61,9 +61,11 @@ const (
 	leastLower, mostLower = 0.1, 0.5
 	// deadTicks is by how much the delay of Tick may be off. More than a half, so that it is steady.
 	deadTicks = 0.75
-	// drawnTicks is the time in which predictions make up for most of what they are off, and mostDrawn how
-	// much faster than time they go on at most.
-	drawnTicks, mostDrawn = 8, 0.25
+	// Predictions make up for what they are off within about drawnTicks, by going faster or more slowly by up to
+	// mostHaste. They brake from fewBeyond ticks beyond the goal on, stop at mostBeyond, and hurry where they
+	// are far behind.
+	drawnTicks, mostHaste = 8, 0.25
+	fewBeyond, mostBeyond = -2, -4
 )
 
 // wanted returns the delay that is aimed at. An input is given up to a frame after its tick begins.
@@ -128,17 +130,29 @@ func (l *InputDelay) Follow(c *Ticks) {
 func (l *InputDelay) draw(c *Ticks, ticks float64) {
 	goal := c.time() + float64(int32(l.tick-c.Base-c.Now)) - 1
 	off := goal - l.drawn - ticks
-	step := ticks * off / drawnTicks
-	switch {
-	case !l.steady || off > c.seconds(1./2):
+	if !l.steady || off > c.seconds(1./2) {
 		l.drawn = max(l.drawn, goal)
 		return
-	case off > 0:
-		step = min(step, off, ticks*mostDrawn)
-	default:
-		step = max(step, off, -ticks)
+	}
+	step := ticks * haste(off)
+	if off > 0 {
+		step = min(step, off)
+	} else {
+		step = max(step, off)
 	}
 	l.drawn += ticks + step
+}
+
+// haste returns by how much faster than time predictions go on that are off by some ticks.
+func haste(off float64) float64 {
+	switch usual := min(max(off/drawnTicks, -mostHaste), mostHaste); {
+	case off > 0:
+		return min(max(usual, off/(2*drawnTicks)), 1)
+	case off > fewBeyond:
+		return usual
+	default:
+		return max(-mostHaste+(off-fewBeyond)/(fewBeyond-mostBeyond)*(1-mostHaste), -1)
+	}
 }
 
 // Drawn returns the time at which to draw predictions, in ticks since Base. It does not wrap.

@@ -211,3 +211,20 @@ func TestQueueDrainsAfterADrop(t *testing.T) {
 		}
 	}
 }
+
+// TestAllowedQueue: the client's own bytes may queue, up to a tenth of a second, or what may be noise, if that is more.
+func TestAllowedQueue(t *testing.T) {
+	for _, k := range []struct{ rate, spread, queue, excess int64 }{
+		{16_000, 0, 4, 16*4 - 54},  // 900 bytes take 3.4 ticks
+		{16_000, 0, 3, 0},          //
+		{1000, 0, 7, 16*7 - 96},    // a tenth of a second
+		{640_000, 0, 1, 0},         // a tick may be noise
+		{640_000, 0, 2, 16},        //
+		{16_000, 40, 5, 16*5 - 76}, // a tick and 1.5 times the spread
+		{16_000, 20, 4, 16*4 - 54},
+	} {
+		c := New(1000, 1_000_000, controlledRate, 0)
+		c.Rate, c.spread, c.round.queue = k.rate, k.spread, k.queue
+		require.Equal(t, k.excess, c.excess(), "%+v", k)
+	}
+}

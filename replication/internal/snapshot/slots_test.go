@@ -76,6 +76,7 @@ func TestSlotsRest(t *testing.T) {
 					require.GreaterOrEqual(t, now-since, max(rest, 1))
 				}
 				require.LessOrEqual(t, s.Len(), 128)
+				require.Less(t, len(s.rest.queue), 64)
 				s.Remove(slot, now)
 				ended[slot] = now
 			}
