@@ -33,6 +33,7 @@ type Playout struct {
 	sequence uint32     // the newest of a packet
 	sessions int        // of the watch, when it was last looked at
 	at       blend.Time
+	joining  bool              // the session has begun, and the client was not complete in the last frame
 	joined   delta.Tick        // what has states of this tick or before was there when the session began, or is shown
 	looked   bool              // the columns have looked up states of this session
 	resets   int               // of the world, when they did
@@ -64,7 +65,7 @@ func New(client *replication.Client, opts ...Option) *Playout {
 		panic("playout: New: this client has a Playout: make one per client and keep it")
 	}
 	p := &Playout{
-		client: client, inside: inside, world: inside.Apply.View.World, marker: inside.Apply.View.Marker,
+		client: client, inside: inside, world: inside.Apply.View.World, marker: inside.Apply.View.Marker, joining: true,
 	}
 	p.tables = tables{world: p.world, known: map[ecs.Mask]*table{}}
 	p.clock = clock{limits: limits{margin: defaultMargin, slowest: 0.75, fastest: 1.05}}
@@ -107,10 +108,9 @@ func (p *Playout) Advance(dt time.Duration) {
 	if !p.clock.running {
 		return
 	}
-	switch newest := p.zero + delta.Tick(p.clock.newest); {
-	case !p.client.Complete():
-		p.joined = newest
-	case p.at.Tick.After(p.joined):
+	if p.joining {
+		p.joined, p.joining = p.zero+delta.Tick(p.clock.newest), !p.client.Complete()
+	} else if p.at.Tick.After(p.joined) {
 		p.joined = p.at.Tick
 	}
 	stamp(p)
@@ -249,7 +249,7 @@ func (p *Playout) rebase() {
 // restart forgets what was known of the network and of ticks, which may be those of another server.
 func (p *Playout) restart() {
 	old := &p.clock
-	p.looked = false
+	p.looked, p.joining = false, true
 	p.clock = clock{
 		limits: old.limits, ahead: old.ahead, counts: old.counts,
 		gaps: gaps{ring: old.gaps.ring, offsets: old.gaps.offsets[:0]},

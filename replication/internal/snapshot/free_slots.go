@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
@@ -57,10 +58,11 @@ func (t *SlotTable) InitClasses(conditions int, rest delta.Tick) {
 
 // Reclaim makes available the slots that were freed in earlier ticks.
 func (t *SlotTable) Reclaim(now delta.Tick) {
-	for slot, ok := t.rest.first(); ok && now-slot.since >= t.rest.ticks; slot, ok = t.rest.first() {
-		t.rest.drop()
-		t.free.Add(int(slot.slot))
+	r := &t.rest
+	for ; r.taken < len(r.queue) && now-r.queue[r.taken].since >= r.ticks; r.taken++ {
+		t.free.Add(int(r.queue[r.taken].slot))
 	}
+	r.queue, r.taken = slices.Delete(r.queue, 0, r.taken), 0
 	for i := range t.pools {
 		pool := &t.pools[i]
 		pool.ungrouped, pool.any = 0, 0
@@ -76,14 +78,13 @@ func (t *SlotTable) take(class int, now delta.Tick) int {
 		// This slot is sent with its former group until all peers know the end of the member there.
 		slot, ok = t.takeFree(class, &pool.any, nil)
 	}
-	if !ok && class == 0 && pool.slots+1 >= 2*pool.most { // the slot of resources never rests
-		if first, rests := t.rest.first(); rests {
-			t.rest.drop()
-			slot, ok = int(first.slot), true
-		}
-	}
-	if ok {
+	r := &t.rest
+	switch {
+	case ok:
 		return slot
+	case class == 0 && pool.slots+1 >= 2*pool.most && r.taken < len(r.queue): // the slot of resources never rests
+		r.taken++
+		return int(r.queue[r.taken-1].slot)
 	}
 	pool.slots++
 	switch {
@@ -118,35 +119,14 @@ func (t *SlotTable) takeFree(class int, block *int, except bitset.Set) (slot int
 	return 0, false
 }
 
-// A slotRest has the slots of entities that ended a short while ago and are not free yet, in the order in which
-// they ended.
+// A slotRest has the slots of entities that ended a short while ago and are not free yet.
 type slotRest struct {
-	ticks delta.Tick // 0: slots are free at once
-	queue []restingSlot
-	taken int // of the queue
+	ticks delta.Tick    // 0: slots are free at once
+	queue []restingSlot // in the order in which they ended
+	taken int           // of the queue, in this tick
 }
 
 type restingSlot struct {
 	slot  uint32
 	since delta.Tick
 }
-
-// add lets a slot rest.
-func (r *slotRest) add(slot int, now delta.Tick) {
-	if r.taken > len(r.queue)/2 {
-		r.queue = append(r.queue[:0], r.queue[r.taken:]...)
-		r.taken = 0
-	}
-	r.queue = append(r.queue, restingSlot{uint32(slot), now})
-}
-
-// first returns the slot that has rested longest.
-func (r *slotRest) first() (slot restingSlot, ok bool) {
-	if r.taken == len(r.queue) {
-		return restingSlot{}, false
-	}
-	return r.queue[r.taken], true
-}
-
-// drop removes the first slot.
-func (r *slotRest) drop() { r.taken++ }

@@ -125,7 +125,7 @@ func (t *SlotTable) Remove(slot int, now delta.Tick) {
 	t.Alive.Remove(slot)
 	class := t.Class(slot >> 6)
 	if t.pools[class].members--; class == 0 && t.rest.ticks > 0 {
-		t.rest.add(slot, now)
+		t.rest.queue = append(t.rest.queue, restingSlot{uint32(slot), now})
 	} else {
 		t.free.Add(slot)
 	}
