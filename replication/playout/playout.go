@@ -307,7 +307,7 @@ func (p *Playout) Shown(e ecs.Entity) bool {
 	}
 	before, after := r.Held.Around(p.at.Tick)
 	if before == nil || before.Generation != id.Generation {
-		return after != nil && after.Generation == id.Generation && !after.Tick.After(p.joined)
+		return after != nil && !after.Tick.After(p.joined)
 	}
 	if after == nil {
 		return !r.Empty || p.at.Tick.Before(r.Ended)

@@ -64,10 +64,13 @@ func TestPredictionsFollowTheDelay(t *testing.T) {
 				require.GreaterOrEqual(t, least, step*0.72)
 				require.LessOrEqual(t, most, step*1.001)
 			case by <= 4:
+				require.GreaterOrEqual(t, least, step*0.999)
 				require.LessOrEqual(t, most, step*1.251)
 				require.Greater(t, most, step*1.01)
 			default:
+				require.GreaterOrEqual(t, least, step*0.999)
 				require.LessOrEqual(t, most, 2*step)
+				require.Greater(t, most, step*1.3)
 			}
 		}
 		for n := uint32(1); n < 100; n++ { // the server is silent
