@@ -232,6 +232,7 @@ func TestDrawnPredictionsAreSmooth(t *testing.T) {
 					return
 				}
 				newest, shown := v.client.InputTick(), v.client.PredictionTick()
+				require.Less(t, shown, float64(1<<32))
 				ahead := float64(int32(newest-uint32(uint64(shown)))) - math.Mod(shown, 1)
 				require.InDelta(t, 0.5, ahead, 1.6+most, "ticks that PredictionTick is behind InputTick")
 				behind, frames = behind+ahead, frames+1
