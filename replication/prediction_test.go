@@ -43,6 +43,7 @@ type voyage struct {
 	missed        map[uint32]bool   // ticks whose input the server missed
 	newest        uint32            // tick with an input
 	now           berth             // where the ship is drawn
+	hitch         int               // milliseconds of a frame in every 3 seconds, if it is not 0
 	arrived       func(berth)       // is called in each frame with the newest state, if it is not nil
 	idOf, shownID ecs.ID
 }
@@ -179,19 +180,25 @@ type ownShip struct {
 // jump lets the ship appear elsewhere at once.
 func (s *ownShip) jump() { s.off, s.jumped = berth{}, true }
 
+// inputAt returns what the server plays a tick with, if that arrives in time.
+func (s *ownShip) inputAt(tick uint32) steer {
+	for back := range uint32(33) {
+		if input, set := s.inputs[tick-back]; set {
+			return input
+		}
+	}
+	return steer{}
+}
+
 // predict returns where the ship is in a tick and in the one before.
 func (s *ownShip) predict(c *replication.Client, p berth, state, newest uint32) (before, now berth, ok bool) {
 	if !c.Complete() || int(int32(newest-state)) > 2*c.TickRate()+4*c.SendInterval() {
 		return before, p, false
 	}
 	before = p
-	input := s.inputs[state]
 	for tick := state + 1; int32(newest-tick) >= 0; tick++ {
-		if next, set := s.inputs[tick]; set {
-			input = next
-		}
 		before = p
-		sail(&p, input)
+		sail(&p, s.inputAt(tick))
 		if tick == s.last && !s.jumped {
 			s.off.X, s.off.Y = s.off.X+s.then.X-p.X, s.off.Y+s.then.Y-p.Y
 		}
@@ -307,13 +314,28 @@ func TestDrawnPredictionsJumpWhenTheShipDoes(t *testing.T) {
 	require.Zero(t, wrong)
 }
 
+// TestDrawnPredictionsAfterLongFrames: in these, some ticks get no input, and the server goes on with the one before.
+func TestDrawnPredictionsAfterLongFrames(t *testing.T) {
+	for _, hitch := range []int{200, 300, 400} {
+		v := newVoyage(t, 1, 3, netsim.Config{Latency: 150})
+		v.hitch = hitch
+		back := 0
+		v.draw(30, 60, func(ms int, speed float64, _ int32) {
+			if ms > 5000 && speed < 0 {
+				back++
+			}
+		})
+		require.Zero(t, back, "frames of %d ms", hitch)
+	}
+}
+
 // draw plays a player who sails ahead for some seconds, on a link that counts milliseconds. It reports for each frame how
 // fast the ship went, 1 being its speed, and by how many ticks InputTick rose.
 func (v *voyage) draw(seconds, rate int, report func(ms int, speed float64, ticks int32)) {
 	const tickRate = 60
 	var last berth
 	var input uint32
-	frame := time.Second / time.Duration(rate)
+	frame, frames := time.Second/time.Duration(rate), time.Duration(0)
 	for ms := range 1000 * seconds {
 		v.link.Step()
 		if ms*tickRate/1000 != (ms+1)*tickRate/1000 {
@@ -323,6 +345,11 @@ func (v *voyage) draw(seconds, rate int, report func(ms int, speed float64, tick
 		if ms*rate/1000 == (ms+1)*rate/1000 {
 			continue
 		}
+		if frames++; ms%3000 < v.hitch {
+			continue
+		}
+		frame := frame * frames
+		frames = 0
 		v.client.Advance(frame)
 		v.frame(func(uint32) steer { return steer{X: 1} })
 		if me, ok := v.replica(); ok {

@@ -289,9 +289,9 @@ func (p *Playout) Time() (tick uint32, fraction float32, ok bool) {
 
 // Shown reports whether a replica is there at [Playout.Time], as far as the client knows. It is not before its first
 // state, or the first one since it came into view, at which it stands still until then; nor from its end on, if it
-// lingers: see [Linger]. Hide it in the meantime, and it comes and goes when the others that are seen with it do. What
-// is there when a session begins, and what is left over from an earlier one, is shown at once. It is false for what is
-// no replica of the client.
+// lingers: see [Linger]. Hide it in the meantime, and it comes and goes when the others that are seen with it do. Until
+// a session is [replication.Client.Complete], what arrives is shown at once, as is what is left over from an earlier
+// one. It is false for what is no replica of the client.
 func (p *Playout) Shown(e ecs.Entity) bool {
 	p.mustExist()
 	if !p.world.Alive(e) || !p.world.Has(e, p.marker) {
