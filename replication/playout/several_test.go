@@ -79,4 +79,6 @@ func leaveAlone(t *testing.T, into bool) {
 	}
 	require.Greater(t, x, float32(80))
 	require.Positive(t, called[moving])
+	require.True(t, view.Shown(moving))
+	require.False(t, view.Shown(e))
 }
