@@ -212,10 +212,13 @@ func (s *ownShip) draw(c *replication.Client, p berth, state uint32, dt time.Dur
 	tick := c.PredictionTick()
 	newest := math.Ceil(tick)
 	before, p, ok := s.predict(c, p, state, uint32(uint64(newest)))
+	if !ok {
+		return at, false
+	}
 	f := float32(tick - newest + 1)
 	fade := float32(math.Exp(-10 * dt.Seconds()))
 	s.off.X, s.off.Y = s.off.X*fade, s.off.Y*fade
-	return berth{before.X + (p.X-before.X)*f + s.off.X, before.Y + (p.Y-before.Y)*f + s.off.Y}, ok
+	return berth{before.X + (p.X-before.X)*f + s.off.X, before.Y + (p.Y-before.Y)*f + s.off.Y}, true
 }
 
 // TestDrawnPredictionsAreSmooth: the player's ship goes on evenly, at frame rates that are no multiple of the tick rate,
@@ -233,7 +236,7 @@ func TestDrawnPredictionsAreSmooth(t *testing.T) {
 		}
 		for _, rate := range []int{50, 60, 77, 144} {
 			v := newVoyage(t, seed, 3, link, replicationtest.FirstTick(1<<32-1000))
-			skips, worst, behind, frames := 0, 0.0, 0.0, 0.0
+			skips, worst, uneven, behind, frames := 0, 0.0, 0.0, 0.0, 0.0
 			v.draw(60, rate, func(ms int, speed float64, ticks int32) {
 				if ms < 5000 { // until the input delay is known
 					return
@@ -243,7 +246,7 @@ func TestDrawnPredictionsAreSmooth(t *testing.T) {
 				ahead := float64(int32(newest-uint32(uint64(shown)))) - math.Mod(shown, 1)
 				require.InDelta(t, 0.5, ahead, 1.6+most, "ticks that PredictionTick is behind InputTick")
 				behind, frames = behind+ahead, frames+1
-				worst = max(worst, math.Abs(speed-1))
+				worst, uneven = max(worst, math.Abs(speed-1)), uneven+math.Abs(speed-1)
 				if float64(ticks) >= 60/float64(rate)+1 {
 					skips++
 				}
@@ -251,6 +254,7 @@ func TestDrawnPredictionsAreSmooth(t *testing.T) {
 			t.Logf("%s, %d frames per second: speed differs by %.2f at most, InputTick skips %d times, %d inputs missed", name,
 				rate, worst, skips, len(v.missed))
 			require.Less(t, worst, 0.4)
+			require.Less(t, uneven/frames, 0.1)
 			require.InDelta(t, 0.5, behind/frames, 0.75)
 			allSkips += skips
 		}

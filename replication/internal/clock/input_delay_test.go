@@ -8,7 +8,6 @@ import (
 
 // A drawing moves on the time of predictions, with a delay that the test sets.
 type drawing struct {
-	t     *testing.T
 	clock Ticks
 	delay InputDelay
 	step  float64 // ticks in a frame
@@ -40,7 +39,7 @@ func (d *drawing) behind() float64 {
 // TestPredictionsFollowTheDelay evenly, however it changes, at all frame rates.
 func TestPredictionsFollowTheDelay(t *testing.T) {
 	for _, step := range []float64{0.25, 0.3, 1, 1.2, 7.5, 20} {
-		d := &drawing{t: t, step: step, ahead: 9}
+		d := &drawing{step: step, ahead: 9}
 		d.clock.Begin(1<<32-100, 60)
 		d.frames(3)
 		require.InDelta(t, 1, d.behind(), 1e-6, "at the beginning it follows at once")

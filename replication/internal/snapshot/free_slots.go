@@ -39,10 +39,6 @@ const MaxSlots = 1 << 30
 
 // A slotPool finds the free slots of a class.
 type slotPool struct {
-	slots   int // of the class
-	members int // live
-	most    int // members at the beginning of a tick, so far
-
 	next int // first unused slot of the class's last block; at the start of a block, there is none
 
 	// The first blocks that may have free slots in this tick: slots outside of groups, and any.
@@ -63,10 +59,9 @@ func (t *SlotTable) Reclaim(now delta.Tick) {
 		t.free.Add(int(r.queue[r.taken].slot))
 	}
 	r.queue, r.taken = slices.Delete(r.queue, 0, r.taken), 0
+	r.most = max(r.most, t.Live-t.SubEntityCount)
 	for i := range t.pools {
-		pool := &t.pools[i]
-		pool.ungrouped, pool.any = 0, 0
-		pool.most = max(pool.most, pool.members)
+		t.pools[i].ungrouped, t.pools[i].any = 0, 0
 	}
 }
 
@@ -78,16 +73,12 @@ func (t *SlotTable) take(class int, now delta.Tick) int {
 		// This slot is sent with its former group until all peers know the end of the member there.
 		slot, ok = t.takeFree(class, &pool.any, nil)
 	}
-	r := &t.rest
+	if !ok && class == 0 {
+		slot, ok = t.rest.take()
+	}
 	switch {
 	case ok:
 		return slot
-	case class == 0 && pool.slots+1 >= 2*pool.most && r.taken < len(r.queue): // the slot of resources never rests
-		r.taken++
-		return int(r.queue[r.taken-1].slot)
-	}
-	pool.slots++
-	switch {
 	case len(t.pools) == 1:
 		t.grow(len(t.Info)+1, now)
 		return len(t.Info) - 1
@@ -124,9 +115,22 @@ type slotRest struct {
 	ticks delta.Tick    // 0: slots are free at once
 	queue []restingSlot // in the order in which they ended
 	taken int           // of the queue, in this tick
+	slots int           // of entities, whatever they hold
+	most  int           // entities at the beginning of a tick, so far
 }
 
 type restingSlot struct {
 	slot  uint32
 	since delta.Tick
+}
+
+// take returns the slot that has rested longest if entities have as many slots as they may, and counts another slot of
+// theirs otherwise. The slot of resources never rests.
+func (r *slotRest) take() (slot int, ok bool) {
+	if r.slots+1 < 2*r.most || r.taken == len(r.queue) {
+		r.slots++
+		return 0, false
+	}
+	r.taken++
+	return int(r.queue[r.taken-1].slot), true
 }

@@ -88,7 +88,6 @@ func (t *SlotTable) Add(e ecs.Entity, now delta.Tick) int { return t.addTo(0, e,
 // addTo gives the entity a slot of a class, for itself or a sub-entity.
 func (t *SlotTable) addTo(class int, e ecs.Entity, now delta.Tick) int {
 	slot := t.take(class, now)
-	t.pools[class].members++
 	t.Alive.Add(slot)
 	t.ChangedAt[slot], t.ChangedBefore[slot] = now, now
 	t.Changed.Add(slot)
@@ -123,8 +122,7 @@ func (t *SlotTable) Components(b int, of uint64, at delta.Tick) (all *delta.Set,
 // Remove empties the slot.
 func (t *SlotTable) Remove(slot int, now delta.Tick) {
 	t.Alive.Remove(slot)
-	class := t.Class(slot >> 6)
-	if t.pools[class].members--; class == 0 && t.rest.ticks > 0 {
+	if t.rest.ticks > 0 && !t.HoldsSubEntities(slot>>6) {
 		t.rest.queue = append(t.rest.queue, restingSlot{uint32(slot), now})
 	} else {
 		t.free.Add(slot)

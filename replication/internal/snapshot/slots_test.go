@@ -28,10 +28,12 @@ func TestSlotsFor(t *testing.T) {
 						for range n {
 							for class := range 1 + conditions {
 								newcomers = append(newcomers, s.addTo(class, ecs.Entity{}, now))
+								s.SubEntityCount += min(class, 1)
 							}
 						}
 						for _, slot := range live {
 							s.Remove(slot, now)
+							s.SubEntityCount -= min(s.Class(slot>>6), 1)
 						}
 						live = newcomers
 					}
