@@ -56,7 +56,29 @@ func Second(a1 Tick) Tick { return a1&^(SecondGrid-1) - SecondGrid }
 type Names struct {
 	now    Tick
 	n      int
-	recent [recentNames]Baselines
+	recent [recentNames]pairKey
+}
+
+// A pairKey is a pair of baselines in one word, so that pairs are compared at once: the first tick, and above it how
+// many ticks the second one is before it, or 0 for none.
+type pairKey uint64
+
+// key returns the key of a pair, whose second baseline is at most as far from the first as a tick can be.
+func (b *Baselines) key() pairKey {
+	k := pairKey(b.A1)
+	if b.Two {
+		k |= pairKey(b.A1-b.A2) << 32
+	}
+	return k
+}
+
+// pair returns the pair of a key.
+func (k pairKey) pair() Baselines {
+	b := Baselines{A1: Tick(k)}
+	if span := Tick(k >> 32); span != 0 {
+		b.Two, b.A2 = true, b.A1-span
+	}
+	return b
 }
 
 // NamesAt returns the coder for a packet of tick now.
@@ -64,24 +86,19 @@ func NamesAt(now Tick) Names { return Names{now: now} }
 
 // NamesFrom returns the coder for a packet of tick now in which the given pair is in front already.
 func NamesFrom(now Tick, front Baselines) Names {
-	if !front.Two {
-		front.A2 = 0
-	}
-	return Names{now: now, n: 1, recent: [recentNames]Baselines{front}}
+	return Names{now: now, n: 1, recent: [recentNames]pairKey{front.key()}}
 }
 
 // AtFront reports whether b is the pair in front, or will be because there is none yet.
-func (n *Names) AtFront(b Baselines) bool { return n.n == 0 || n.isFront(b) }
-
-// isFront reports whether b is the pair in front.
-func (n *Names) isFront(b Baselines) bool { return n.n > 0 && n.recent[0] == b }
+func (n *Names) AtFront(b Baselines) bool { return n.n == 0 || n.recent[0] == b.key() }
 
 // Write appends the name of b, after the user has written whether b is at the front.
 //
 // Panics if the first baseline is not 1 to [MaxAge] ticks before the packet, or the second
 // one not 1 to [MaxSpan] ticks before the first.
 func (n *Names) Write(w *bitbuf.Writer, b Baselines) {
-	if n.isFront(b) {
+	key := b.key()
+	if n.n > 0 && n.recent[0] == key {
 		return
 	}
 	age := n.now - b.A1
@@ -91,38 +108,48 @@ func (n *Names) Write(w *bitbuf.Writer, b Baselines) {
 	case age-1 >= MaxAge:
 		panic("delta: a baseline must be 1 to 255 ticks before the packet: " +
 			"choose a newer tick at which it was valid, or send the full state")
-	case !b.Two:
-		b.A2 = 0
 	}
-	i := 0
-	for i < n.n && n.recent[i] != b {
-		i++
+	i := n.find(key)
+	var code uint64
+	var width uint
+	if i < n.n {
+		code, width = uint64(i-1), n.placeBits()
+	} else {
+		code, width = b.code(age)
 	}
 	if n.n > 1 {
-		w.WriteBool(i == n.n)
+		code <<= 1
+		if width++; i == n.n {
+			code |= 1
+		}
 	}
-	if i < n.n {
-		w.WriteBits(uint64(i-1), n.placeBits())
-	} else {
-		b.write(w, age)
+	w.WriteBits(code, width)
+	n.use(key, i)
+}
+
+// find returns the index of a pair, or n.n if it is not in the list.
+func (n *Names) find(key pairKey) int {
+	found := uint(1) << n.n
+	for i, k := range n.recent { // without branches: which pair it is, no processor predicts
+		x := k ^ key
+		found |= uint((x|-x)>>63^1) << i
 	}
-	n.use(b, i)
+	return min(bits.TrailingZeros(found), n.n)
 }
 
 // placeBits returns the width of the index of a pair that is not in front.
 func (n *Names) placeBits() uint { return uint(bits.Len(uint(n.n - 2))) }
 
-// write appends a new pair, whose first tick has the given age.
-func (b *Baselines) write(w *bitbuf.Writer, age Tick) {
-	code, width := shortResidual(uint32(age), ageOrder, NameBits)
-	w.WriteBits(code, width)
+// code returns the code of a new pair, whose first tick has the given age.
+func (b *Baselines) code(age Tick) (code uint64, width uint) {
+	code, width = shortResidual(uint32(age), ageOrder, NameBits)
 	switch {
 	case !b.Two:
-		w.WriteBits(0b01, 2)
+		return code | 0b01<<width, width + 2
 	case b.A2 == Second(b.A1):
-		w.WriteBits(0b0, 1)
+		return code, width + 1
 	default:
-		w.WriteBits(0b11|uint64(b.A1-b.A2-1)<<2, 2+SpanBits)
+		return code | (0b11|uint64(b.A1-b.A2-1)<<2)<<width, width + 2 + SpanBits
 	}
 }
 
@@ -130,7 +157,7 @@ func (b *Baselines) write(w *bitbuf.Writer, age Tick) {
 // in the list, or of age 0, fails the Reader with [ErrCode].
 func (n *Names) Read(r *bitbuf.Reader, front bool) Baselines {
 	if front && n.n > 0 {
-		return n.recent[0]
+		return n.recent[0].pair()
 	}
 	if !front && n.n == 0 {
 		r.Fail(ErrCode)
@@ -142,9 +169,9 @@ func (n *Names) Read(r *bitbuf.Reader, front bool) Baselines {
 			r.Fail(ErrCode)
 			return Baselines{}
 		}
-		b := n.recent[i]
-		n.use(b, i)
-		return b
+		key := n.recent[i]
+		n.use(key, i)
+		return key.pair()
 	}
 	age := Tick(readResidual(r, ageOrder, NameBits))
 	if age == 0 {
@@ -158,22 +185,20 @@ func (n *Names) Read(r *bitbuf.Reader, front bool) Baselines {
 	case r.ReadBool():
 		b.Two, b.A2 = true, b.A1-Tick(r.ReadBits(SpanBits))-1
 	}
-	i := 0
-	for i < n.n && n.recent[i] != b {
-		i++
-	}
-	n.use(b, i)
+	key := b.key()
+	n.use(key, n.find(key))
 	return b
 }
 
-// use moves b, which is at index i or, if i = n.n, not in the list, towards the front.
-func (n *Names) use(b Baselines, i int) {
+// use moves a pair, which is at index i or, if i = n.n, not in the list, towards the front.
+func (n *Names) use(key pairKey, i int) {
 	switch {
 	case i == n.n:
 		n.n = min(n.n+1, recentNames)
-		place := min(newcomer, n.n-1)
-		copy(n.recent[place+1:n.n], n.recent[place:])
-		n.recent[place] = b
+		for k := n.n - 1; k > newcomer; k-- {
+			n.recent[k] = n.recent[k-1]
+		}
+		n.recent[min(newcomer, n.n-1)] = key
 	case i > 1:
 		n.recent[i], n.recent[i-1] = n.recent[i-1], n.recent[i]
 	}

@@ -200,11 +200,11 @@ func TestThePairThatIsNamedFirstStaysInFront(t *testing.T) {
 	n.Write(&w, most)
 	for i := range Tick(100) {
 		n.Write(&w, Baselines{A1: 800 + i})
-		require.True(t, n.isFront(most))
+		require.True(t, n.AtFront(most))
 	}
 	for range 10 {
 		n.Write(&w, Baselines{A1: 990})
-		require.True(t, n.isFront(most), "however often another one is used")
+		require.True(t, n.AtFront(most), "however often another one is used")
 	}
 	length := w.Len()
 	n.Write(&w, most)

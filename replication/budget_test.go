@@ -391,11 +391,11 @@ func TestRemovingTheBudgetResetsUrgency(t *testing.T) {
 	for range 20 {
 		c.tickAll()
 	}
-	require.Nil(t, m.peer.out.Selector.Urgency.Blocks, "it takes no memory")
+	require.Nil(t, m.peer.out.Selector.Urgency.Planes, "it takes no memory")
 	require.NotZero(t, m.peer.out.Budget.Tokens)
 	m.peer.SetBudget(2000)
 	require.Zero(t, m.peer.out.Budget.Tokens, "nor do debts and savings")
-	for ticks := 0; m.peer.out.Selector.Urgency.Blocks == nil; ticks++ {
+	for ticks := 0; m.peer.out.Selector.Urgency.Planes == nil; ticks++ {
 		require.Less(t, ticks, 20, "there must be tokens for a packet")
 		c.tickAll()
 	}
@@ -432,8 +432,8 @@ func TestSendIntervalsDoNotChangeTheBudget(t *testing.T) {
 
 // urgencyOf returns the urgency of a slot as a number.
 func urgencyOf(u *snapshot.Urgency, slot int) (n int) {
-	for i, plane := range u.Blocks[slot>>6] {
-		n |= int(plane>>(slot&63)&1) << i
+	for i := range snapshot.UrgencyBits {
+		n |= int(u.Plane(i)[slot>>6]>>(slot&63)&1) << i
 	}
 	return n
 }

@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
-	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/stretchr/testify/require"
 )
 
@@ -70,7 +69,7 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 					r.tick()
 				}
 				p := r.fakes[0].peer
-				tables = float64(sizeOfAcks(&p.acked.Acks)+8*(cap(p.acked.Dirty)+cap(p.acked.DirtyBlocks)+cap(p.out.Selector.Urgency.Waiting))+int(unsafe.Sizeof(snapshot.Sliced{}))*cap(p.out.Selector.Urgency.Blocks)) / float64(c.entities)
+				tables = float64(sizeOfAcks(&p.acked.Acks)+8*(cap(p.acked.Dirty)+cap(p.acked.DirtyBlocks)+cap(p.out.Selector.Urgency.Waiting)+cap(p.out.Selector.Urgency.Planes))) / float64(c.entities)
 				with := heapInUse()
 				clear(r.server.sender.workers.List)
 				without := heapInUse()

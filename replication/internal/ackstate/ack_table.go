@@ -119,11 +119,12 @@ func (t *AckTable) CountBehind(in, except bitset.Set) (n int) {
 	if in == nil {
 		in = s.Alive
 	}
+	alive, none, missing := s.Alive[:len(in)], t.None[:len(in)], missing[:len(in)]
 	for b, slots := range in {
-		if slots &= s.Alive[b] &^ except[b]; slots == 0 {
+		if slots &= alive[b] &^ except[b]; slots == 0 {
 			continue
 		}
-		behind := s.Changed[b] | t.None[b] | missing[b]
+		behind := s.Changed[b] | none[b] | missing[b]
 		if changed != nil {
 			behind |= changed[b]
 		} else {
@@ -181,9 +182,10 @@ func (t *AckTable) pass(to, now delta.Tick) {
 	row, was := t.Missing[to%snapshot.RecentTicks], t.Missing[before%snapshot.RecentTicks]
 	lacking, first := !t.lacksNothing(before), before+1
 	logged := now-first < snapshot.RecentTicks
-	last := t.slots.Log[to%snapshot.RecentTicks]
+	last, alive := t.slots.Log[to%snapshot.RecentTicks][:len(t.None)], t.slots.Alive[:len(t.None)]
+	row, was = row[:len(t.None)], was[:len(t.None)]
 	for b, none := range t.None {
-		held := t.slots.Alive[b] &^ none
+		held := alive[b] &^ none
 		if held == 0 {
 			row[b] = ^uint64(0)
 			continue
@@ -257,9 +259,10 @@ func (t *AckTable) arrive(b int, mask uint64) uint64 {
 func (t *AckTable) settle(before delta.Tick) {
 	row, was := t.Missing[t.Through%snapshot.RecentTicks], t.Missing[before%snapshot.RecentTicks]
 	lacking, some := !t.lacksNothing(before), uint64(0)
+	alive := t.slots.Alive[:len(t.None)]
+	row, was = row[:len(t.None)], was[:len(t.None)]
 	for b, none := range t.None {
-		held := t.slots.Alive[b] &^ none
-		word := row[b] & held
+		word := row[b] & alive[b] &^ none
 		if word == 0 {
 			continue
 		}

@@ -204,8 +204,10 @@ func (c *Cache) reserve(bytes int) {
 	}
 }
 
-// Bytes returns the bits of an entry, in bytes that the cache owns.
-func (c *Cache) Bytes(r *CachedEntry) []byte { return c.buf[r.first : r.first+(r.Bits+7)/8] }
+// Copy appends the bits of an entry.
+func (c *Cache) Copy(w *bitbuf.Writer, r *CachedEntry) {
+	w.WriteSpan(c.buf, int(r.first)<<3, int(r.Bits))
+}
 
 // FullIsSmaller reports whether the full state of a slot takes fewer bits than an update of so
 // many: after a teleport, an update is larger than the state itself.

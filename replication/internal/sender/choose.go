@@ -56,11 +56,11 @@ func (c *chooser) add(b int, mask, dear uint64) {
 // Loops over all blocks have no branches that depend on what they find, which would be predicted badly.
 func (c *chooser) choose(u *snapshot.Urgency, room int, cost prices) (used int) {
 	defer c.drop()
-	for plane := uint(u.Used) - 1; plane < snapshot.SlicedBits; plane-- {
-		all, dear, list, planes := 0, 0, c.blocks, u.Blocks
+	for i := int(u.Used) - 1; i >= int(u.Least); i-- {
+		plane, all, dear, list := u.Plane(i), 0, 0, c.blocks
 		for i := range list {
 			k := &list[i]
-			top := k.left & planes[k.block][plane]
+			top := k.left & plane[k.block]
 			all += bits.OnesCount64(top)
 			dear += bits.OnesCount64(top & k.dear)
 		}
@@ -70,22 +70,22 @@ func (c *chooser) choose(u *snapshot.Urgency, room int, cost prices) (used int) 
 			used += price
 			for i := range list {
 				k := &list[i]
-				top := k.left & planes[k.block][plane]
+				top := k.left & plane[k.block]
 				k.left &^= top
 				c.chosen[k.block] |= top
 			}
 		default:
-			c.narrow(u, plane)
+			c.narrow(plane)
 		}
 	}
 	return used + c.takeRoundRobin(u, room-used, cost)
 }
 
 // narrow drops the candidates that don't have a bit.
-func (c *chooser) narrow(u *snapshot.Urgency, plane uint) {
-	n, list, planes := 0, c.blocks, u.Blocks
+func (c *chooser) narrow(plane bitset.Set) {
+	n, list := 0, c.blocks
 	for _, k := range list {
-		k.left &= planes[k.block][plane]
+		k.left &= plane[k.block]
 		list[n] = k
 		if k.left != 0 {
 			n++

@@ -20,12 +20,12 @@ func TestChooserTakesTheMostUrgent(t *testing.T) {
 		n := 1 + rng.IntN(1000)
 		var u snapshot.Urgency
 		u.Grow(n)
-		u.Used = snapshot.SlicedBits
-		values, limit := make([]int, n), 1<<rng.IntN(snapshot.SlicedBits+1)
+		u.Least, u.Used = 0, snapshot.UrgencyBits
+		values, limit := make([]int, n), 1<<rng.IntN(snapshot.UrgencyBits+1)
 		for slot := range values {
 			values[slot] = rng.IntN(limit)
-			for i := range snapshot.SlicedBits {
-				u.Blocks[slot>>6][i] |= uint64(values[slot]>>i&1) << (slot & 63)
+			for i := range snapshot.UrgencyBits {
+				u.Plane(i)[slot>>6] |= uint64(values[slot]>>i&1) << (slot & 63)
 			}
 		}
 		u.First = rng.Int32N(int32(n) + 64)
@@ -34,8 +34,8 @@ func TestChooserTakesTheMostUrgent(t *testing.T) {
 		var c chooser
 		c.begin(n)
 		var order []int
-		dear := make([]uint64, len(u.Blocks))
-		for b := range u.Blocks {
+		dear := make([]uint64, len(u.Waiting))
+		for b := range u.Waiting {
 			mask := rng.Uint64() | rng.Uint64()
 			if end := n - b<<6; end < 64 {
 				mask &= 1<<end - 1
@@ -84,7 +84,7 @@ func TestEquallyUrgentSlotsTakeTurns(t *testing.T) {
 	seen := make([]int, n)
 	for range n * 2 / some {
 		c.begin(n)
-		for b := range u.Blocks {
+		for b := range u.Waiting {
 			c.add(b, ^uint64(0), 0)
 		}
 		c.choose(&u, some*10, prices{cheap: 10})

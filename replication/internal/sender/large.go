@@ -30,7 +30,7 @@ func (p *stateSender) split(slot int, l *ackstate.LargeState) {
 	w := bitbuf.NewWriter(make([]byte, (int(r.Bits)+7)/8+4*delta.MaxComponents))
 	w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
 	delta.WriteSet(&w, &info.Set, &delta.Set{})
-	w.WriteRun(p.worker.Bytes(r), int(r.Bits))
+	p.worker.Copy(&w, r)
 	l.Tick, l.Encoded, l.Size = s.Tick, w.Bytes(), p.packet.budget.partSize()
 	l.Parts = make([]ackstate.PartStatus, (len(l.Encoded)+l.Size-1)/l.Size)
 	l.Missed = len(l.Parts)

@@ -162,39 +162,32 @@ func (k *packetWriter) tryWrite(work int, write func()) bool {
 // put appends an entry. The error is that of append.
 func (k *packetWriter) put(slot int, r *encode.CachedEntry) error {
 	r.Copies++
-	bits := k.cache.Bytes(r)
 	size := int(r.Bits)
 	if r.Kind == wire.EntryFull && k.snap.Slots.Info[slot].Set != k.Set {
 		size = anySize // it may take more than headBits before its rows
 	}
-	err := k.add(slot, baseline.RecordState, size, int(r.Work), func() { k.write(slot, r, bits) })
+	err := k.add(slot, baseline.RecordState, size, int(r.Work), func() { k.write(slot, r) })
 	if err != nil {
 		r.Copies--
 	}
 	return err
 }
 
-// write writes an entry, given its bits.
-func (k *packetWriter) write(slot int, r *encode.CachedEntry, bits []byte) {
-	if r.Kind != wire.EntryFull {
-		k.update(slot, r, bits)
-		return
+// write writes an entry.
+func (k *packetWriter) write(slot int, r *encode.CachedEntry) {
+	if r.Kind == wire.EntryFull {
+		k.head(slot, wire.EntryFull)
+		k.fullHead(slot)
+	} else {
+		k.updateHead(slot, r.Baselines, r.Kind == wire.EntrySetChange)
 	}
-	k.head(slot, wire.EntryFull)
-	k.fullHead(slot)
-	k.w.WriteRun(bits, int(r.Bits))
+	k.cache.Copy(&k.w, r)
 }
 
 // bears reports whether entries may be appended to the open packet that take so much work to
 // decode, and so many bits at least.
 func (k *packetWriter) bears(work, bits int) bool {
 	return k.opts.FreeWork.Allows(k.work+work, k.w.Len()+bits)
-}
-
-// update writes an update, given its bits.
-func (k *packetWriter) update(slot int, r *encode.CachedEntry, bits []byte) {
-	k.updateHead(slot, r.Baselines, r.Kind == wire.EntrySetChange)
-	k.w.WriteRun(bits, int(r.Bits))
 }
 
 // updateHead writes the head of an update.
@@ -299,7 +292,7 @@ func (k *packetWriter) writeTogether(entries []batchEntry) (size int, ok bool) {
 		}
 		r := &k.cache.Entries[e.entry]
 		k.work += int(r.Work)
-		k.write(slot, r, k.cache.Bytes(r))
+		k.write(slot, r)
 	}
 	ok = k.w.Err() == nil && k.fits(0) && (len(entries) == 1 || k.bears(0, 0))
 	return k.w.Len() + k.cache.Slots.MaxLen(), ok

@@ -35,7 +35,7 @@ const (
 
 // drop frees the memory, as there is no budget or no session.
 func (p *selector) drop() {
-	if p.Urgency.Blocks != nil { // most peers have no budget, and nothing to write here
+	if p.Urgency.Planes != nil { // most peers have no budget, and nothing to write here
 		p.Urgency = snapshot.Urgency{}
 	}
 }
@@ -54,7 +54,7 @@ func (p *selector) wait() {
 // press adds the weights of dirty slots to their urgency.
 func (p *selector) press(c *chooser) {
 	s, u, acks := &p.snap.Slots, &p.Urgency, &p.acked.Acks
-	if u.Blocks == nil {
+	if u.Planes == nil {
 		clear(acks.Returned) // nobody has noted what was sent since
 	}
 	u.Grow(s.Len())
@@ -63,8 +63,9 @@ func (p *selector) press(c *chooser) {
 		weights = p.askWeights(c)
 	}
 	p.anyGone, p.anyReturned, p.fresh, p.lapsed, p.based = false, false, 0, 0, 0
+	lively, dirty := s.Lively(), p.acked.Dirty
 	for b := range u.Waiting {
-		live, gone := p.acked.Split(b, p.acked.Dirty[b])
+		live, gone := p.acked.Split(b, dirty[b])
 		p.anyGone = p.anyGone || gone != 0
 		bare, none := live&acks.Bare(b), acks.None[b]
 		p.based += int32(bits.OnesCount64(live &^ bare))
@@ -72,19 +73,19 @@ func (p *selector) press(c *chooser) {
 			p.fresh += int32(bits.OnesCount64(bare & none))
 			p.lapsed += int32(bits.OnesCount64(bare &^ none))
 		}
-		p.acked.Dirty[b] = live | gone
+		dirty[b] = live | gone
 		w := &weights[b]
 		if gone != 0 { // what has these slots now may be hidden
 			even := w.WithUnit(gone)
 			w = &even
 		}
-		double := live &^ s.Lively(b, live)
+		double := live &^ (s.Changed[b] | lively[b])
 		if p.sight.View.InView != nil {
 			returned := live & acks.Returned[b]
 			p.anyReturned = p.anyReturned || returned != 0
 			double &^= none | returned // how lively something was before it came into view must not show
 		}
-		u.Gain(b, p.acked.Dirty[b], w, double)
+		u.Gain(b, live|gone, w, double)
 	}
 }
 
@@ -155,7 +156,7 @@ func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFi
 	// A part of a large state takes the room of very many updates. These come first, unless it had no room beside them.
 	of := small
 	if partsFirst {
-		of = large
+		of = big
 	}
 	if len(p.acked.Large) > 0 && p.addCandidates(c, of) {
 		used += c.choose(u, room/smallShare, cost)
@@ -196,35 +197,35 @@ const (
 	shown            // of all others
 	updates          // of those of them that have a baseline
 	small            // of all entities whose states fit into a packet
-	large            // of the others
+	big              // of the others
 	everything       // dirty
 )
 
 // addCandidates makes the dirty slots of a share the candidates, and reports whether there are any.
 func (p *selector) addCandidates(c *chooser, of share) bool {
-	acks := &p.acked.Acks
+	acks, alive := &p.acked.Acks, p.snap.Slots.Alive
 	for b := range p.acked.DirtyBlocks.All() {
 		d := p.acked.Dirty[b]
-		live := p.sight.View.Sees(b, d&p.snap.Slots.Alive[b])
+		live, bare, large := p.sight.View.Sees(b, d&alive[b]), acks.Bare(b), acks.Large[b]
 		switch of {
 		case despawns: // press has split them: everything that is not live is gone
 			c.add(b, d&^live, 0)
 		case awaited:
-			c.add(b, live&c.awaited[b]&(acks.None[b]|acks.Returned[b]), acks.Bare(b))
+			c.add(b, live&c.awaited[b]&(acks.None[b]|acks.Returned[b]), bare)
 		case spawns:
 			c.add(b, live&acks.None[b], ^uint64(0))
 		case returned:
-			c.add(b, live&acks.Returned[b]&^acks.None[b], acks.Bare(b))
+			c.add(b, live&acks.Returned[b]&^acks.None[b], bare)
 		case shown:
-			c.add(b, live&^acks.None[b], p.acked.Costly(b, live))
+			c.add(b, live&^acks.None[b], bare|large)
 		case updates:
-			c.add(b, live&^acks.Bare(b), acks.Large[b])
+			c.add(b, live&^bare, large)
 		case small:
-			c.add(b, live&^acks.Large[b], acks.Bare(b))
-		case large:
-			c.add(b, live&acks.Large[b], ^uint64(0))
+			c.add(b, live&^large, bare)
+		case big:
+			c.add(b, live&large, ^uint64(0))
 		default:
-			c.add(b, d, p.acked.Costly(b, live))
+			c.add(b, d, live&(bare|large))
 		}
 	}
 	return len(c.blocks) > 0

@@ -99,7 +99,7 @@ func (p *stateSender) insert(slot, room int) int {
 		return 0
 	}
 	r.Copies++
-	p.packet.update(slot, r, p.worker.Bytes(r))
+	p.packet.write(slot, r)
 	p.packet.work += int(r.Work)
 	p.packet.record(slot, baseline.RecordState)
 	return size

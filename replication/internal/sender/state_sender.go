@@ -146,14 +146,11 @@ func (p *stateSender) sendBlock(b int, d uint64, old bitset.Set) error {
 		}
 		p.acked.Dirty[b] &^= bit // before it is sent: a lost part marks it again
 		var err error
-		switch {
-		case gone&bit != 0:
-			if err = p.packet.despawn(b<<6 + i); err == nil {
-				p.stats.Despawns++
-				p.acked.Acks.Shown[b] |= bit
-			}
-		default:
+		if gone&bit == 0 {
 			err = p.sendState(b<<6+i, baseline.ClassOf(p.acked.Classes.List, bit))
+		} else if err = p.packet.despawn(b<<6 + i); err == nil {
+			p.stats.Despawns++
+			p.acked.Acks.Shown[b] |= bit
 		}
 		if err != nil {
 			p.acked.MarkDirty(b, d)

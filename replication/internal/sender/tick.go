@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
 )
 
 // This file is the course of a tick for one peer: prepare finds what is dirty and plans what to
@@ -38,6 +39,7 @@ func (p *Sender) prepare(c *chooser) {
 		p.rest()
 		return
 	}
+	p.states.packetSet = encode.NoSet
 	p.acked.Expire()
 	p.acked.Look()
 	if p.Sending {

@@ -39,24 +39,20 @@ func (c *worker) finish() {
 	c.Sets.Finish(&c.Counts)
 }
 
-// fill fills the packets of peers that are prepared.
-func (c *worker) fill(peers []*Sender) {
-	c.makePacketSets(peers)
-	for _, p := range peers {
-		if !p.Rests {
-			c.Trim()
-			p.Sending = true
-			p.sendPlanned(c)
-		}
-		p.end()
+// send fills the packets of a peer that is prepared, and ends its tick.
+func (c *worker) send(p *Sender) {
+	if !p.Rests {
+		c.Trim()
+		p.Sending = true
+		p.sendPlanned(c)
 	}
+	p.end()
 }
 
 // makePacketSets makes the packet sets that the peers need.
 func (c *worker) makePacketSets(peers []*Sender) {
 	shares := !c.Snap.Opts.NoSharedPackets
 	for _, p := range peers {
-		p.states.packetSet = encode.NoSet
 		if shares && p.Relays && p.acked.Period.Changes > 0 {
 			p.states.packetSet = p.states.sources.Choose(&c.Sets, p.acked, p.holdsAll)
 		}

@@ -108,7 +108,8 @@ func (w *Workers) Run(now delta.Tick) {
 	encode.UpdatePartitions(w.sets, now)
 }
 
-// work is the share of one worker.
+// work is the share of one worker. What needs no packet sets is sent at once, while the peer's memory is in the
+// processor's cache.
 func (w *Workers) work(i int) {
 	n := len(w.peers)
 	c, peers := &w.List[i], w.peers[i*n/w.active:(i+1)*n/w.active]
@@ -117,6 +118,14 @@ func (w *Workers) work(i int) {
 		if !p.callsBack() {
 			p.prepare(&c.choice)
 		}
+		if p.planned != sendAll {
+			c.send(p)
+		}
 	}
-	c.fill(peers)
+	c.makePacketSets(peers)
+	for _, p := range peers {
+		if p.planned == sendAll {
+			c.send(p)
+		}
+	}
 }

@@ -331,11 +331,9 @@ func (l *changeLog) After(at delta.Tick) bitset.Set {
 	return nil
 }
 
-// Lively returns those of some slots of a block that changed in the last RestAfter ticks. The
-// others are more urgent, since they are not likely to be sent again soon.
-func (t *SlotTable) Lively(b int, mask uint64) uint64 {
-	return mask&t.Changed[b] | t.ChangedAfter(t.Recent.Now-RestAfter, b, mask)
-}
+// Lively returns the slots that changed in the last RestAfter ticks that have ended. Those that did not, nor in the
+// present tick, are more urgent, since they are not likely to be sent again soon.
+func (t *SlotTable) Lively() bitset.Set { return t.Recent.After(t.Recent.Now - RestAfter) }
 
 // Stopped returns those of some slots of a block that changed between two baselines and have not
 // changed since the later one, if that is more than RestAfter ticks ago.

@@ -46,9 +46,9 @@ func (t *weightTable) Update(s *SlotTable, tick uint32) {
 
 // SlicedWeights are the weights of the slots of a block, bit-sliced.
 type SlicedWeights struct {
-	Planes     [weightBits]uint64
-	first, end int  // only these planes are not 0
-	inexact    bool // some weights are no multiples of the unit
+	Planes     [UrgencyBits]uint64
+	first, end uint8 // only these planes are not 0
+	inexact    bool  // some weights are no multiples of the unit
 }
 
 // Reset makes all weights 0.
@@ -72,7 +72,7 @@ func (w *SlicedWeights) Put(slot int, weight float32, chance uint32) {
 	if n == 0 {
 		return
 	}
-	w.first, w.end = min(w.first, bits.TrailingZeros32(n)), max(w.end, bits.Len32(n))
+	w.first, w.end = min(w.first, uint8(bits.TrailingZeros32(n))), max(w.end, uint8(bits.Len32(n)))
 	for bit := uint64(1) << (slot & 63); n != 0; n &= n - 1 {
 		w.Planes[bits.TrailingZeros32(n)] |= bit
 	}

@@ -162,16 +162,16 @@ func (x *slotWriter) writeListed(w *bitbuf.Writer) {
 				w.WriteRice(uint64(slot-next), order)
 			}
 			next = slot + 1
-			if at.others&bit == 0 {
-				out.room(w, n+1)
-				out.add(code|1<<n, n+1) // the kind is EntryUpdate
-				continue
+			kind := EntryUpdate
+			if at.others&bit != 0 {
+				kind, kinds = kinds[0], kinds[1:]
 			}
-			out.room(w, n)
-			out.add(code, n)
-			writeCodes(w, &out)
-			w.WriteUnary(uint(kinds[0]), uint(LastEntryKind))
-			kinds = kinds[1:]
+			width := n + uint(kind) + 1 // the kind is in truncated unary code
+			if code |= 1 << n << kind; kind == LastEntryKind {
+				code, width = code&(1<<n-1), width-1
+			}
+			out.room(w, width)
+			out.add(code, width)
 		}
 		kept += bits.OnesCount64(at.kept)
 	}
