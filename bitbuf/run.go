@@ -64,7 +64,7 @@ func (w *Writer) WriteSpan(src []byte, from, n int) {
 	if at := from >> 3; from&7+n <= 64 && at+8 <= len(src) { // a single load has all of them
 		w.WriteBits(binary.LittleEndian.Uint64(src[at:at+8])>>(from&7), uint(n))
 		return
-	} else if n <= 120 && at+16 <= len(src) && w.reserve(uint(n)) { // two have
+	} else if n <= 120 && at+16 <= len(src) && w.reserve(uint(n)) { // two loads have
 		head := 64 - from&7
 		w.WriteBits(binary.LittleEndian.Uint64(src[at:at+8])>>(from&7), uint(head))
 		w.WriteBits(binary.LittleEndian.Uint64(src[at+8:at+16]), uint(n-head))

@@ -63,7 +63,7 @@ type Names struct {
 // many ticks the second one is before it, or 0 for none.
 type pairKey uint64
 
-// key returns the key of a pair, whose second baseline is at most as far from the first as a tick can be.
+// key returns the key of a pair.
 func (b *Baselines) key() pairKey {
 	k := pairKey(b.A1)
 	if b.Two {
@@ -130,7 +130,7 @@ func (n *Names) Write(w *bitbuf.Writer, b Baselines) {
 // find returns the index of a pair, or n.n if it is not in the list.
 func (n *Names) find(key pairKey) int {
 	found := uint(1) << n.n
-	for i, k := range n.recent { // without branches: which pair it is, no processor predicts
+	for i, k := range n.recent { // without branches, since which pair it is can't be predicted
 		x := k ^ key
 		found |= uint((x|-x)>>63^1) << i
 	}
