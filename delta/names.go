@@ -59,15 +59,17 @@ type Names struct {
 	recent [recentNames]pairKey
 }
 
-// A pairKey is a pair of baselines in one word, so that pairs are compared at once: the first tick, and above it how
-// many ticks the second one is before it, or 0 for none.
+// A pairKey is a pair of baselines in one word, so that pairs are compared at once: the first tick, above it how many
+// ticks the second one is before it, and on top whether there is one.
 type pairKey uint64
+
+const hasSecond pairKey = 1 << 63
 
 // key returns the key of a pair.
 func (b *Baselines) key() pairKey {
 	k := pairKey(b.A1)
 	if b.Two {
-		k |= pairKey(b.A1-b.A2) << 32
+		k |= pairKey(b.A1-b.A2)<<32 | hasSecond
 	}
 	return k
 }
@@ -75,8 +77,8 @@ func (b *Baselines) key() pairKey {
 // pair returns the pair of a key.
 func (k pairKey) pair() Baselines {
 	b := Baselines{A1: Tick(k)}
-	if span := Tick(k >> 32); span != 0 {
-		b.Two, b.A2 = true, b.A1-span
+	if k&hasSecond != 0 {
+		b.Two, b.A2 = true, b.A1-Tick(k&^hasSecond>>32)
 	}
 	return b
 }

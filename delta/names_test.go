@@ -188,6 +188,10 @@ func TestNamesRefuseBaselinesOutOfReach(t *testing.T) {
 		n := NamesAt(50)
 		var w bitbuf.Writer
 		require.PanicsWithValue(t, c.want, func() { n.Write(&w, c.b) })
+		if c.b.Two { // nor does it count as the first one alone
+			n = NamesFrom(50, Baselines{A1: c.b.A1})
+			require.PanicsWithValue(t, c.want, func() { n.Write(&w, c.b) })
+		}
 	}
 }
 

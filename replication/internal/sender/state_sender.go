@@ -23,7 +23,7 @@ type stateSender struct {
 	*peer
 	packet     *packetWriter
 	worker     *worker
-	packetSet  int32 // of the worker, that the peer copies from in the present tick, or NoSet
+	packetSet  int32 // of the worker, that the peer copies from in the present tick, or NoSet; void if it rests
 	sources    encode.Sources
 	partsFirst bool // the larger ones come first
 

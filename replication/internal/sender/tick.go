@@ -128,7 +128,7 @@ func (p *Sender) plan(inOrder bool) plan {
 	return sendBest
 }
 
-// sendPlanned fills the packets of the present tick. The worker's packet sets are ready.
+// sendPlanned fills the packets of the present tick. If the plan is sendAll, the worker's packet sets are ready.
 func (p *Sender) sendPlanned(c *worker) {
 	p.states.worker, p.Packet.cache = c, &c.Cache
 	switch p.planned {

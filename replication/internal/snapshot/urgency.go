@@ -31,7 +31,7 @@ func (u *Urgency) Grow(n int) {
 	if old == 0 {
 		u.Least = UrgencyBits
 	}
-	room := blocks + blocks/16 // spares copying at every growth
+	room := blocks + (blocks+15)/16 // spares copying at every growth
 	planes := make([]uint64, UrgencyBits*room)
 	for i := range UrgencyBits {
 		copy(planes[i*room:], u.Planes[i*old:][:old])
