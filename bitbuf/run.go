@@ -61,16 +61,16 @@ func (w *Writer) WriteSpan(src []byte, from, n int) {
 	if from < 0 || n < 0 || uint(from)+uint(n) > uint(len(src))*8 {
 		panic("bitbuf: WriteSpan beyond its source: pass from, n >= 0 with from+n <= 8*len(src)")
 	}
-	if at := from >> 3; from&7+n <= 64 && at+8 <= len(src) { // a single load has all of them
-		w.WriteBits(binary.LittleEndian.Uint64(src[at:at+8])>>(from&7), uint(n))
+	at, shift := from>>3, from&7
+	switch {
+	case shift+n <= 64 && at+8 <= len(src): // a single load has all of them
+		w.WriteBits(binary.LittleEndian.Uint64(src[at:at+8])>>shift, uint(n))
 		return
-	} else if n <= 120 && at+16 <= len(src) && w.reserve(uint(n)) { // two loads have
-		head := 64 - from&7
-		w.WriteBits(binary.LittleEndian.Uint64(src[at:at+8])>>(from&7), uint(head))
-		w.WriteBits(binary.LittleEndian.Uint64(src[at+8:at+16]), uint(n-head))
+	case !w.reserve(uint(n)):
 		return
-	}
-	if !w.reserve(uint(n)) {
+	case n <= 120 && at+16 <= len(src): // two loads have
+		w.WriteBits(binary.LittleEndian.Uint64(src[at:at+8])>>shift, uint(64-shift))
+		w.WriteBits(binary.LittleEndian.Uint64(src[at+8:at+16]), uint(n+shift-64))
 		return
 	}
 	if head := min(-from&7, n); head > 0 { // up to the next byte

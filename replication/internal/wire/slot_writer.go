@@ -166,9 +166,10 @@ func (x *slotWriter) writeListed(w *bitbuf.Writer) {
 			if at.others&bit != 0 {
 				kind, kinds = kinds[0], kinds[1:]
 			}
-			width := n + uint(kind) + 1 // the kind is in truncated unary code
-			if code |= 1 << n << kind; kind == LastEntryKind {
-				code, width = code&(1<<n-1), width-1
+			width := n + uint(kind) // the kind is in truncated unary code
+			if kind < LastEntryKind {
+				code |= 1 << width
+				width++
 			}
 			out.room(w, width)
 			out.add(code, width)
