@@ -18,7 +18,7 @@ type column interface {
 	show(p *Playout)                        // one frame
 	invalidate(slot uint32, now delta.Tick) // there is a new state
 	forget(now delta.Tick)                  // all states are other ones
-	copy(to, from unsafe.Pointer)           // what is replicated of a component, without references
+	copy(to, from unsafe.Pointer)           // what is replicated of a component
 }
 
 // values is the column of a component of type T. Which states an entity is between is looked up in the client's held
@@ -35,6 +35,7 @@ type values[T any] struct {
 	zero   T
 	custom func(e ecs.Entity, a, b *T, f float32) // instead of writing
 	bends  bends                                  // of Hermite, or nil
+	refs   *references                            // or nil
 
 	// Of the entity that was looked up last.
 	beyond float32  // fraction, if it is guessed
@@ -77,6 +78,7 @@ func newValues[T any](p *Playout, what string, opts []ComponentOption) *values[T
 	}
 	return &values[T]{
 		number: number, comp: comp, kernel: kernel, snap: o.snap, to: p.inside.Apply.View.Components[number],
+		refs: newReferences(comp),
 	}
 }
 
@@ -116,6 +118,7 @@ func (c *values[T]) show(p *Playout) {
 		if t.related {
 			for q.Next() {
 				c.showRows(p, 1, q.Get(p.marker), q.Get(c.to))
+				c.aim(p, q)
 			}
 			return
 		}
@@ -123,13 +126,27 @@ func (c *values[T]) show(p *Playout) {
 		c.showRows(p, n, q.Get(p.marker), q.Get(c.to))
 		q.Close()
 	})
+	if c.refs.targeted() {
+		c.refs.retarget(p.world, c.to)
+	}
+}
+
+// aim notes the entity of a query if its relation has another target than it shows.
+func (c *values[T]) aim(p *Playout, q *ecs.Query) {
+	if !c.refs.targeted() {
+		return
+	}
+	id, own := p.replica(q.Get(p.marker))
+	if own && c.page(id.Slot/receive.ReplicaPage, p.at.Tick)[id.Slot%receive.ReplicaPage].state != unknown {
+		c.refs.aim(p, id.Slot, q.Entity(), q.Relation(c.to))
+	}
 }
 
 // showRows writes the component of entities that lie side by side.
 func (c *values[T]) showRows(p *Playout, n int, markers, values unsafe.Pointer) {
 	now := p.at
 	offset, floats := c.kernel.Run()
-	if c.bends != nil {
+	if c.bends != nil || c.refs != nil {
 		floats = 0
 	}
 	var page *[receive.ReplicaPage]entry[T]
@@ -178,11 +195,16 @@ func (c *values[T]) write(p *Playout, e *entry[T], slot uint32, dst unsafe.Point
 		e.state = rested
 		fallthrough
 	case waiting:
+		c.refs.write(p, slot, dst)
 		c.kernel.Mix(dst, unsafe.Pointer(&e.first), unsafe.Pointer(&c.zero), 0)
+		return
+	case rested:
+		c.refs.write(p, slot, dst)
 		return
 	default:
 		return
 	}
+	c.refs.write(p, slot, dst)
 	c.kernel.Mix(dst, unsafe.Pointer(&e.first), unsafe.Pointer(&e.second), f)
 	if c.bends != nil && e.state == moving {
 		c.bends.bend(slot, dst, f)
@@ -191,6 +213,7 @@ func (c *values[T]) write(p *Playout, e *entry[T], slot uint32, dst unsafe.Point
 
 func (c *values[T]) copy(to, from unsafe.Pointer) {
 	c.kernel.Mix(to, from, unsafe.Pointer(&c.zero), 0)
+	c.refs.copy(to, from)
 }
 
 // callAll calls the user's function for all entities.
@@ -210,13 +233,17 @@ func (c *values[T]) callAll(p *Playout) {
 		if e.generation != id.Generation || int32(p.at.Tick-e.until) >= 0 {
 			c.look(p, e, id)
 		}
-		c.call(p, e, q.Entity())
+		c.call(p, e, id.Slot, q.Entity())
 	}
 	done = true
 }
 
 // call calls the user's function.
-func (c *values[T]) call(p *Playout, e *entry[T], entity ecs.Entity) {
+func (c *values[T]) call(p *Playout, e *entry[T], slot uint32, entity ecs.Entity) {
+	if e.state != unknown {
+		c.refs.write(p, slot, unsafe.Pointer(&e.first))
+		c.refs.copy(unsafe.Pointer(&e.second), unsafe.Pointer(&e.first))
+	}
 	switch e.state {
 	case moving:
 		c.custom(entity, &e.first, &e.second, e.span.Fraction(p.at))
@@ -285,7 +312,7 @@ func (c *values[T]) look(p *Playout, e *entry[T], id wire.NetID) {
 	first, second := c.rowOf(before, generation), c.rowOf(after, generation)
 	if after != nil && first != nil {
 		if end, gone := after.Ended(); gone && p.at.Tick.Before(end) {
-			c.rest(e, first, waiting, end)
+			c.rest(e, id.Slot, first, waiting, end)
 			return
 		} else if gone { // it is another appearance, as if the entity were new
 			first = nil
@@ -297,14 +324,14 @@ func (c *values[T]) look(p *Playout, e *entry[T], id wire.NetID) {
 			_, after = r.Held.Around(after.Tick)
 		}
 		if second != nil {
-			c.rest(e, second, waiting, after.Tick)
+			c.rest(e, id.Slot, second, waiting, after.Tick)
 		}
 	case after == nil:
 		if r.Empty || !c.guess(p, e, id.Slot, r, before) {
-			c.rest(e, first, resting, p.at.Tick+forLong)
+			c.rest(e, id.Slot, first, resting, p.at.Tick+forLong)
 		}
-	case second == nil || p.cutBetween(before, after):
-		c.rest(e, first, waiting, after.Tick)
+	case second == nil || p.cutBetween(before, after) || c.kernel.CutBetween(first, second):
+		c.rest(e, id.Slot, first, waiting, after.Tick)
 	default:
 		c.move(e, id.Slot, before, after)
 	}
@@ -319,19 +346,21 @@ func (c *values[T]) rowOf(s *receive.HeldState, generation uint16) []uint32 {
 }
 
 // rest makes an entity stay at a row.
-func (c *values[T]) rest(e *entry[T], row []uint32, s state, until delta.Tick) {
+func (c *values[T]) rest(e *entry[T], slot uint32, row []uint32, s state, until delta.Tick) {
 	c.comp.Write(unsafe.Pointer(&e.first), row)
+	c.refs.keep(slot, row)
 	e.state, e.until, e.span, c.row = s, until, blend.Span{}, row
 }
 
-// move makes an entity move from one state to the next. If it is known to have rested at the first one, it sets out
-// when that ended.
+// move makes an entity move from one state to the next, which has the same references. If it is known to have rested at
+// the first one, it sets out when that ended.
 func (c *values[T]) move(e *entry[T], slot uint32, before, after *receive.HeldState) {
 	from := before.Tick
 	if rested, ok := after.Rested(); ok && rested.After(from) {
 		from = rested
 	}
 	c.row = c.rowOf(before, before.Generation)
+	c.refs.keep(slot, c.row)
 	c.comp.Write(unsafe.Pointer(&e.first), c.row)
 	c.comp.Write(unsafe.Pointer(&e.second), c.rowOf(after, after.Generation))
 	e.state, e.until, e.span = moving, after.Tick, blend.NewSpan(from, after.Tick)
@@ -359,7 +388,8 @@ func (c *values[T]) guess(p *Playout, e *entry[T], slot uint32, r *receive.Repli
 		return false
 	}
 	before, _ := r.Held.Around(newest.Tick - 1)
-	if c.rowOf(before, newest.Generation) == nil || p.cutBetween(before, newest) {
+	first, second := c.rowOf(before, newest.Generation), c.rowOf(newest, newest.Generation)
+	if first == nil || p.cutBetween(before, newest) || c.kernel.CutBetween(first, second) {
 		return false
 	}
 	c.move(e, slot, before, newest)
@@ -370,7 +400,7 @@ func (c *values[T]) guess(p *Playout, e *entry[T], slot uint32, r *receive.Repli
 	if end := newest.Tick + p.extrapolate; at.Tick.After(end) {
 		at = blend.Time{Tick: end}
 	}
-	c.beyond, c.row = e.span.Fraction(at), c.rowOf(newest, newest.Generation)
+	c.beyond, c.row = e.span.Fraction(at), second
 	e.state, e.until = guessing, p.at.Tick // until the next frame
 	return true
 }

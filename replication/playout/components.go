@@ -12,8 +12,12 @@ import (
 // Interpolate makes [Playout.Advance] overwrite the component T of all replicas with its value at [Playout.Time]. A
 // field's codec determines how it moves between two states: floats, and integers with the tag linear, move linearly;
 // angles, and integers with the tag wrap, the shorter way round; quaternions and unit vectors by the shortest rotation.
-// Everything else, such as other integers, bools, enums and texts, changes at the time of the next state. References to
-// entities stay those of the newest state. Fields that are not replicated are left alone.
+// Everything else, such as other integers, bools, enums, texts and references to entities, changes at the time of the
+// next state. Fields that are not replicated are left alone.
+//
+// Between two states that differ in a reference, the other fields do not move either, but change with it: what is
+// relative to one entity must not be shown relative to another. A reference is zero while the client does not have its
+// entity. The target of a relation of Arche is treated as a reference is.
 //
 // If systems need the newest state, use [InterpolateInto]. [replication.Client.Verify] skips the component. A component
 // with [replication.Every] does not move smoothly: use [replication.Peer.SetSendInterval] instead.
@@ -27,8 +31,8 @@ func Interpolate[T any](p *Playout, opts ...ComponentOption) {
 }
 
 // InterpolateInto is [Interpolate] for a world whose systems need the newest state: T stays as
-// [replication.Client.Apply] wrote it, and the component To gets the interpolated values, but no references to
-// entities: read those from T. To is another type with the same fields:
+// [replication.Client.Apply] wrote it, and the component To gets the interpolated values. To is another type with the
+// same fields:
 //
 //	type Drawn Position
 //	playout.InterpolateInto[Position, Drawn](p)
@@ -65,8 +69,9 @@ func InterpolateInto[T, To any](p *Playout, opts ...ComponentOption) {
 
 // Custom makes [Playout.Advance] call fn for every replica that has the component T. a and b are its values in the
 // states before and after [Playout.Time], and f is the fraction of the time between them that has passed: 0 to 1, or
-// more than 1 with [Extrapolate]. If there is nothing to interpolate, a and b are the same pointer and f is 0.
-// References to entities are zero in both: read those from the entity's component.
+// more than 1 with [Extrapolate]. If there is nothing to interpolate, such as between two states that differ in a
+// reference to an entity, a and b are the same pointer and f is 0. The target of a relation of Arche is in neither: use
+// [Interpolate] as well.
 //
 // fn may write to components, but must not add or remove components or entities. It must neither keep a and b nor
 // change what they point to.

@@ -13,7 +13,9 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/playout"
 )
 
@@ -73,11 +75,26 @@ func (n *naive) between(slot uint32, k int) (a, b []uint32, f float64) {
 	if x, y := row(before, n.cut, 1), row(after, n.cut, 1); x != nil && y != nil && x[0] != y[0] {
 		return a, a, 0
 	}
+	if comp := &n.inside.Schema.Components[k]; comp.Refers() && n.named(comp, a) != n.named(comp, b) {
+		return a, a, 0
+	}
 	from := before.Tick
 	if rested, ok := after.Rested(); ok && rested.After(from) {
 		from = rested
 	}
 	return a, b, max(0, float64(int32(n.at-from))+n.part) / float64(after.Tick-from)
+}
+
+// named returns the words of a row's first reference.
+func (n *naive) named(c *schema.Component, row []uint32) [2]uint32 {
+	return [2]uint32(row[c.Columns[c.References[0]].Word:])
+}
+
+// entity returns the entity to which a row's first reference refers.
+func (n *naive) entity(c *schema.Component, row []uint32) ecs.Entity {
+	words := n.named(c, row)
+	e, _ := n.inside.Apply.View.Entity(wire.NetID{Slot: words[0] - 1, Generation: uint16(words[1])})
+	return e
 }
 
 // values returns what a component is expected to be at a row.
@@ -146,14 +163,19 @@ func TestAllIsShownAsTheHeldStatesAre(t *testing.T) {
 	g.prepare(replicationtest.Seed(t), func() {
 		replication.Register[aim](g.schema, replication.OwnerOnly())
 		replication.Register[ammo](g.schema, replication.OwnerOnly())
+		replication.Register[seat](g.schema)
+		replication.Register[bench](g.schema)
 	})
+	seats, benches := ecs.ComponentID[seat](&g.world), ecs.ComponentID[bench](&g.world)
 	marker, aims, ammos := replication.ReplicatedID(&g.world), ecs.ComponentID[aim](&g.world), ecs.ComponentID[ammo](&g.world)
-	all := []ecs.ID{g.ids.place, g.ids.teleports, g.ids.health, aims, ammos}
+	all := []ecs.ID{g.ids.place, g.ids.teleports, g.ids.health, aims, ammos, seats, benches}
 	v := newView(g)
 	playout.Interpolate[place](v.Playout)
 	playout.Interpolate[health](v.Playout)
 	playout.Interpolate[aim](v.Playout)
 	playout.InterpolateInto[ammo, shownAmmo](v.Playout)
+	playout.Interpolate[seat](v.Playout)
+	playout.Interpolate[bench](v.Playout)
 	playout.Cut[teleports](v.Playout)
 	r := rand.New(rand.NewPCG(replicationtest.Seed(t), 4))
 	var list []ecs.Entity
@@ -196,14 +218,28 @@ func TestAllIsShownAsTheHeldStatesAre(t *testing.T) {
 			if g.world.Has(e, ammos) {
 				(*ammo)(g.world.Get(e, ammos)).Rounds++
 			}
+			other := list[r.IntN(len(list))]
+			if s := (*seat)(g.world.Get(e, seats)); s != nil {
+				s.X = r.Float32() * 100
+				if r.IntN(8) == 0 {
+					s.Of = other
+				}
+			}
+			if b := (*bench)(g.world.Get(e, benches)); b != nil {
+				b.X = r.Float32() * 100
+				if r.IntN(8) == 0 && other != e { // Arche can't remove an entity that is its own target
+					g.world.Relations().Set(e, benches, other)
+				}
+			}
 		}
 		for len(list) < 40 {
 			list = append(list, g.world.NewEntity(marker, g.ids.place, g.ids.health))
 		}
 	}
 	n := naive{inside: seam.OfClient(g.client), cut: 1}
-	local := struct{ aim, ammo, twin ecs.ID }{
+	local := struct{ aim, ammo, twin, seat, bench ecs.ID }{
 		ecs.ComponentID[aim](&g.local), ecs.ComponentID[ammo](&g.local), ecs.ComponentID[shownAmmo](&g.local),
+		ecs.ComponentID[seat](&g.local), ecs.ComponentID[bench](&g.local),
 	}
 	compared := map[string]int{}
 	v.after = func(float64) {
@@ -235,6 +271,20 @@ func TestAllIsShownAsTheHeldStatesAre(t *testing.T) {
 					compared["aim"]++
 				}
 			}
+			if s := (*seat)(g.local.Get(e, local.seat)); s != nil {
+				if a, b, f := n.between(id.Slot, 5); a != nil {
+					require.InDelta(t, lerp(valueOf[seat](&n, 5, a).X, valueOf[seat](&n, 5, b).X, f), s.X, 1e-3)
+					require.Equal(t, n.entity(&n.inside.Schema.Components[5], a), s.Of)
+					compared["seat"]++
+				}
+			}
+			if s := (*bench)(g.local.Get(e, local.bench)); s != nil {
+				if a, b, f := n.between(id.Slot, 6); a != nil {
+					require.InDelta(t, lerp(valueOf[bench](&n, 6, a).X, valueOf[bench](&n, 6, b).X, f), s.X, 1e-3)
+					require.Equal(t, n.entity(&n.inside.Schema.Components[6], a), g.local.Relations().Get(e, local.bench))
+					compared["bench"]++
+				}
+			}
 			require.Equal(t, g.local.Has(e, local.ammo), g.local.Has(e, local.twin), "the twin follows")
 			if twin := (*ammo)(g.local.Get(e, local.twin)); twin != nil {
 				if a, _, _ := n.between(id.Slot, 4); a != nil {
@@ -252,7 +302,7 @@ func TestAllIsShownAsTheHeldStatesAre(t *testing.T) {
 		require.Nil(t, g.client.Verify(), "Verify must leave interpolated components out, and find the others as they are")
 	}
 	g.run(120)
-	for _, what := range []string{"place", "health", "aim", "twin"} {
+	for _, what := range []string{"place", "health", "aim", "twin", "seat", "bench"} {
 		require.Greater(t, compared[what], 1_000, what)
 	}
 }

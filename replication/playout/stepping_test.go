@@ -53,3 +53,30 @@ func TestExtrapolatedEntitiesKeepWhatSteps(t *testing.T) {
 	g.run(1)
 	require.Greater(t, guessed, 10)
 }
+
+// TestWhatStepsIsThatOfTheTimeShown: all of it changes in the frame that reaches the next state.
+func TestWhatStepsIsThatOfTheTimeShown(t *testing.T) {
+	g := &game{t: t, rand: newRand(t), profile: quiet, rate: 20, frames: 144, wobble: 0.1}
+	g.prepare(replicationtest.Seed(t), func() { replication.Register[gadget](g.schema) })
+	id, own := ecs.ComponentID[gadget](&g.world), ecs.ComponentID[gadget](&g.local)
+	v := newView(g)
+	playout.Interpolate[gadget](v.Playout)
+	e := g.world.NewEntity(replication.ReplicatedID(&g.world), id)
+	g.onTick = func(n int) {
+		*(*gadget)(g.world.Get(e, id)) = gadgetAt(n, float32(n)*0.3)
+	}
+	g.run(3)
+	shown := 0
+	v.after = func(float64) {
+		if v.time >= g.newest() {
+			return
+		}
+		shown++
+		mirror, _ := g.mirror(e)
+		at := (*gadget)(g.local.Get(mirror, own))
+		require.Equal(t, gadgetAt(int(v.time), at.X), *at, "at %v", v.time)
+		require.InDelta(t, v.time*0.3, at.X, quantum)
+	}
+	g.run(3)
+	require.Greater(t, shown, 400)
+}

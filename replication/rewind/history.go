@@ -23,6 +23,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/arrival"
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
@@ -192,8 +193,9 @@ func (h *History) find(typ reflect.Type) *kept {
 }
 
 // Get stores the value of an entity's component that the client of a view showed. It returns false, and leaves out
-// alone, if the client showed no such component, or if the entity no longer exists. References to entities are not
-// filled in, nor are fields that are not replicated.
+// alone, if the client showed no such component, or if the entity no longer exists. References are to entities of the
+// server's world; one is zero if the client did not show the entity, or if that no longer exists. Fields that are not
+// replicated are left alone, and the target of a relation is got with [Target].
 //
 // The client shows an entity that is new to it in its first state until the time of that state.
 //
@@ -202,19 +204,50 @@ func Get[T any](v View, e ecs.Entity, out *T) bool {
 	if v.history == nil {
 		return false
 	}
-	typ := reflect.TypeFor[T]()
-	k := v.history.find(typ)
-	if k == nil {
-		panic(fmt.Sprintf("rewind: Get of %v, which is not kept: call Keep when the history is made", typ))
-	}
+	k := v.history.mustFind("Get", reflect.TypeFor[T]())
 	if out == nil {
-		panic(fmt.Sprintf("rewind: Get of %v into nil: pass a pointer to a variable", typ))
+		panic(fmt.Sprintf("rewind: Get of %v into nil: pass a pointer to a variable", k.typ))
 	}
 	if k.raw != nil {
 		return k.raw.(*ring[T]).get(v, e, out)
 	}
 	slot, ok := v.history.slotOf(e, k.comp.Class)
 	return ok && v.value(k, slot, unsafe.Pointer(out))
+}
+
+// Target returns the target that the client of a view showed of an entity's relation: the component T embeds
+// ecs.Relation. The target is the zero entity if there was none, if the client did not show it, or if it no longer
+// exists. ok is as that of [Get].
+//
+// Panics if T is not kept, or is no relation whose target is replicated.
+func Target[T any](v View, e ecs.Entity) (target ecs.Entity, ok bool) {
+	if v.history == nil {
+		return target, false
+	}
+	k := v.history.mustFind("Target", reflect.TypeFor[T]())
+	if k.comp == nil || !k.comp.Targeted() {
+		panic(fmt.Sprintf("rewind: Target of %v, which has no target that is replicated: "+
+			"embed ecs.Relation, without a tag, and register it", k.typ))
+	}
+	slot, ok := v.history.slotOf(e, k.comp.Class)
+	if !ok {
+		return target, false
+	}
+	var r arrival.Around
+	v.around(&r, slot)
+	if row, _ := v.rows(k, slot, &r); row != nil {
+		return v.named(row), true
+	}
+	return target, false
+}
+
+// mustFind returns what is kept of a type, and panics if that is nothing.
+func (h *History) mustFind(what string, typ reflect.Type) *kept {
+	k := h.find(typ)
+	if k == nil {
+		panic(fmt.Sprintf("rewind: %s of %v, which is not kept: call Keep when the history is made", what, typ))
+	}
+	return k
 }
 
 // slotOf returns the slot that has an entity's components of a class.

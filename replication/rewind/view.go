@@ -13,6 +13,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/arrival"
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
@@ -172,10 +173,11 @@ func (v *View) value(k *kept, slot int, p unsafe.Pointer) bool {
 	var r arrival.Around
 	v.around(&r, slot)
 	first, second := v.rows(k, slot, &r)
-	switch {
-	case first == nil:
+	if first == nil {
 		return false
-	case second == nil || cutsBetween(v.history.cuts, slot, &r):
+	}
+	v.refer(k.comp, p, first)
+	if second == nil || cutsBetween(v.history.cuts, slot, &r) || k.kernel.CutBetween(first, second) {
 		k.comp.Write(p, first)
 		return true
 	}
@@ -191,6 +193,29 @@ func (v *View) value(k *kept, slot int, p unsafe.Pointer) bool {
 		k.kernel.Mix(p, p, k.second, span.Fraction(v.time))
 	}
 	return true
+}
+
+// refer makes the fields of a value refer to the entities that a row names.
+func (v *View) refer(c *schema.Component, p unsafe.Pointer, row []uint32) {
+	for i, k := range c.References {
+		if i > 0 || !c.Targeted() {
+			c.WriteEntity(p, k, v.named(row[c.Columns[k].Word:]))
+		}
+	}
+}
+
+// named returns the entity that the words of a reference name, or the zero entity if the client did not show it, or if
+// it no longer exists.
+func (v *View) named(words []uint32) (e ecs.Entity) {
+	s, slot := v.history.in.Snap, int(words[0])-1
+	if slot < 0 || slot >= s.Slots.Len() || s.Slots.Info[slot].Generation != uint16(words[1]) {
+		return e
+	}
+	var r arrival.Around
+	if _, exists := s.SlotOf(s.Slots.Info[slot].Entity); !exists || !v.around(&r, slot) {
+		return e
+	}
+	return s.Slots.Info[slot].Entity
 }
 
 // rows returns the rows of a component between which the client blended, the second one nil if there was only one, or

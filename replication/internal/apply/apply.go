@@ -178,7 +178,7 @@ func (a *Applier) forgetEntity(slot uint32, m *replica) {
 			a.stats.Despawns++
 		}
 	}
-	m.Shown, m.Removed, m.ended, m.partly = false, false, false, false
+	m.Shown, m.Removed, m.ended, m.partly, m.targeted = false, false, false, false, false
 	m.Entity, m.Layout, m.Strings, m.values = ecs.Entity{}, nil, nil, nil
 }
 
@@ -270,7 +270,7 @@ func (a *Applier) changeComponents(slot uint32, m *replica, state *receive.HeldS
 		switch has := a.View.World.Has(m.Entity, id); {
 		case is && !has:
 			if a.recv.Layouts.Relations.Has(k) {
-				relation = len(x.add)
+				relation, m.targeted = len(x.add), false
 			}
 			x.add = append(x.add, id)
 		case was && has:
@@ -386,16 +386,14 @@ func (a *Applier) refer(slot uint32, m *replica, component int, p unsafe.Pointer
 			Holder: slot, Component: uint16(component), column: uint16(i),
 			Slot: words[0] - 1, generation: uint16(words[1]),
 		}
-		var e ecs.Entity
 		if words[0] != 0 {
 			a.Referrers.add(l, &m.Links)
-			e, _ = a.View.Entity(wire.NetID{Slot: l.Slot, Generation: l.generation})
 		}
 		switch {
 		case comp.Columns[i].Codec.Op == field.OpRelation:
 			a.Referrers.retarget = append(a.Referrers.retarget, target{slot, uint16(component)})
 		case p != nil:
-			comp.WriteEntity(p, i, e)
+			comp.WriteEntity(p, i, a.View.Named(words))
 		}
 	}
 }
@@ -447,13 +445,20 @@ func (a *Applier) setTarget(t target) {
 	if !m.Shown || m.Removed || !archeutil.Alive(a.View.World, m.Entity) || !a.View.World.Has(m.Entity, id) {
 		return // removed by the user, or with its entity by the server
 	}
+	relations := a.View.World.Relations()
+	if a.View.Replaced.Has(int(t.component)) && m.targeted { // play-out sets it
+		if is := relations.Get(m.Entity, id); is.IsZero() || archeutil.Alive(a.View.World, is) {
+			return
+		}
+	}
+	m.targeted = true
 	var e ecs.Entity
 	for i := m.Links; i != 0; i = a.Referrers.Links[i].Sibling {
 		if l := &a.Referrers.Links[i]; l.Component == t.component && l.column == 0 {
 			e, _ = a.View.Entity(wire.NetID{Slot: l.Slot, Generation: l.generation})
 		}
 	}
-	if relations := a.View.World.Relations(); relations.Get(m.Entity, id) != e { // Set always allocates
+	if relations.Get(m.Entity, id) != e { // Set always allocates
 		a.Hooks.noteMend(t.holder, m, int(t.component), a.View.World.Get(m.Entity, id))
 		relations.Set(m.Entity, id, e)
 	}

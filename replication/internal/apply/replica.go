@@ -17,6 +17,7 @@ type replica struct {
 	Removed    bool       // the user removed the entity; do not respawn it
 	ended      bool       // the server removed the entity; it lingers, or did until the server spawned it anew
 	partly     bool       // a function of the user's panicked while rows were written: they may be of several states
+	targeted   bool       // its relation has got its target since it came
 	Entity     ecs.Entity // of a sub-entity: the entity that has its components, if any
 	generation uint16
 	Tick       delta.Tick

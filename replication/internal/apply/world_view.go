@@ -33,7 +33,7 @@ type worldView struct {
 	mark       archeutil.WorldWatch
 	Resources  archeutil.ResourceTypes
 	Replicas   replicaTable
-	Replaced   delta.Set // components that play-out overwrites, which Verify leaves out
+	Replaced   delta.Set // components that play-out overwrites, with targets, which Verify leaves out
 
 	codes []uint32 // scratch memory for a component's codes
 	lock  ecs.Mask // of no component, for the query that locks the world
@@ -82,6 +82,15 @@ func (v *worldView) Entity(id wire.NetID) (ecs.Entity, bool) {
 		return ecs.Entity{}, false
 	}
 	return m.Entity, true
+}
+
+// Named returns the entity that the words of a reference name, or the zero entity if the world does not show it.
+func (v *worldView) Named(words []uint32) ecs.Entity {
+	if words[0] == 0 {
+		return ecs.Entity{}
+	}
+	e, _ := v.Entity(wire.NetID{Slot: words[0] - 1, Generation: uint16(words[1])})
+	return e
 }
 
 // NetID returns the NetID of an entity, which may be any handle.

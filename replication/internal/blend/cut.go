@@ -23,9 +23,7 @@ func NewCut(c *schema.Component, paths []string) (cut Cut, missing string) {
 			continue
 		}
 		found[path] = true
-		for w := range col.Codec.Words() {
-			cut.compared = append(cut.compared, col.Word+w)
-		}
+		cut.add(col)
 	}
 	for _, path := range paths {
 		if !found[path] {
@@ -33,6 +31,13 @@ func NewCut(c *schema.Component, paths []string) (cut Cut, missing string) {
 		}
 	}
 	return cut, ""
+}
+
+// add makes changes of a field count.
+func (c *Cut) add(col *schema.Column) {
+	for w := range col.Codec.Words() {
+		c.compared = append(c.compared, col.Word+w)
+	}
 }
 
 // Between reports whether two rows of the component differ in a way that counts.

@@ -45,6 +45,7 @@ type Kernel struct {
 	others  []part           // all other fields
 	fixed   []*schema.Column // all columns, if they are float32 fields in fixed steps that move linearly; or none
 	second  unsafe.Pointer
+	refers  Cut // of the references
 }
 
 // A part is a field that is not simply a float that moves linearly.
@@ -121,9 +122,10 @@ func (k *Kernel) add(col *schema.Column, mode Mode) error {
 	motion := q.Motion()
 	switch {
 	case q.Op == field.OpEntity || q.Op == field.OpRelation:
-		if mode != byCodec {
-			return fmt.Errorf("%s refers to an entity: references are always those of the newest state", col.Path)
+		if mode == Linear {
+			return fmt.Errorf("%s refers to an entity, so it can't move: it changes at the time of the next state", col.Path)
 		}
+		k.refers.add(col)
 		return nil
 	case mode == Step:
 		motion = delta.Plain
@@ -190,6 +192,10 @@ func sizeOf(q *field.Codec) uintptr {
 	}
 	return size
 }
+
+// CutBetween reports whether a reference differs between two rows. Then nothing of the component is blended: what is
+// relative to one entity does not lie on a way to what is relative to another.
+func (k *Kernel) CutBetween(a, b []uint32) bool { return k.refers.Between(a, b) }
 
 // Prepare turns the second of two values, in place, into what [Kernel.Mix] needs to go there from the first.
 func (k *Kernel) Prepare(from, second unsafe.Pointer) {
