@@ -19,11 +19,11 @@ import (
 // relative to one entity must not be shown relative to another. A reference is zero while the client does not have its
 // entity. The target of a relation of Arche is treated as a reference is.
 //
-// If systems need the newest state, use [InterpolateInto]. [replication.Client.Verify] skips the component. A component
-// with [replication.Every] does not move smoothly: use [replication.Peer.SetSendInterval] instead.
+// If systems need the newest state, use [InterpolateInto]. [replication.Client.Verify] skips the component.
 //
-// Panics if T is not registered as a component in the schema or is interpolated already, or if an option does not suit
-// it.
+// Panics if T is not registered as a component in the schema or is interpolated already, if an option does not suit it,
+// or if it is registered with [replication.Every] and has fields that move: these would stand still and jump. Use
+// [replication.Peer.SetSendInterval] instead, or the option [Step].
 func Interpolate[T any](p *Playout, opts ...ComponentOption) {
 	c := newValues[T](p, "Interpolate", opts)
 	add(p, c, "Interpolate")

@@ -46,6 +46,7 @@ type Kernel struct {
 	fixed   []*schema.Column // all columns, if they are float32 fields in fixed steps that move linearly; or none
 	second  unsafe.Pointer
 	refers  Cut // of the references
+	moves   bool
 }
 
 // A part is a field that is not simply a float that moves linearly.
@@ -156,12 +157,13 @@ func (k *Kernel) add(col *schema.Column, mode Mode) error {
 		p.mix, p.way = numbers.linear, numbers.way
 		p.low, p.high = q.IntegerRange(numbers.low, numbers.high)
 	case q.Kind == reflect.Float32:
-		k.singles = append(k.singles, p.offset)
+		k.singles, k.moves = append(k.singles, p.offset), true
 		return nil
 	default:
-		k.doubles = append(k.doubles, p.offset)
+		k.doubles, k.moves = append(k.doubles, p.offset), true
 		return nil
 	}
+	k.moves = k.moves || motion != delta.Plain
 	if mode == Linear && motion == delta.Plain {
 		return fmt.Errorf("%s can't move: only numbers, unit vectors and quaternions can", col.Path)
 	}
@@ -192,6 +194,9 @@ func sizeOf(q *field.Codec) uintptr {
 	}
 	return size
 }
+
+// Moves reports whether any field has values between those of two rows.
+func (k *Kernel) Moves() bool { return k.moves }
 
 // CutBetween reports whether a reference differs between two rows. Then nothing of the component is blended: what is
 // relative to one entity does not lie on a way to what is relative to another.
