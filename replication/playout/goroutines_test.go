@@ -1,12 +1,16 @@
 package playout_test
 
 import (
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/playout"
 )
 
@@ -57,4 +61,51 @@ func TestTwoGoroutinesInAClientAndItsPlayoutAreFound(t *testing.T) {
 	require.NoError(t, client.Apply())
 	require.Equal(t, 1, calls)
 	other.Advance(0)
+}
+
+// loops calls Apply in one goroutine, and Advance in another one, until one of them panics or so many frames are over.
+// They take a microsecond each, and the loops some milliseconds. It returns what one of them panicked with, if any.
+func loops(frames int, lock sync.Locker) (panicked any) {
+	schema, world := replication.NewSchema(), ecs.NewWorld()
+	replication.Register[place](schema)
+	client := replication.NewClient(&world, schema, func([]byte) error { return nil })
+	p := playout.New(client)
+	var stop atomic.Bool
+	var both sync.WaitGroup
+	loop := func(call func(), every time.Duration) {
+		defer both.Done()
+		defer func() {
+			if r := recover(); r != nil {
+				panicked = r
+			}
+			stop.Store(true)
+		}()
+		for n := 0; n < frames && !stop.Load(); n++ {
+			lock.Lock()
+			call()
+			lock.Unlock()
+			time.Sleep(every)
+		}
+	}
+	both.Add(2)
+	go loop(func() { client.Advance(0); _ = client.Apply() }, 5*time.Millisecond)
+	go loop(func() { p.Advance(0) }, 7*time.Millisecond)
+	both.Wait()
+	return panicked
+}
+
+type noLock struct{}
+
+func (noLock) Lock()   {}
+func (noLock) Unlock() {}
+
+// TestAdvanceOnAnotherGoroutineIsFoundSoon: also where the calls are so short that they hardly ever overlap. With a mutex
+// around each call it is right.
+func TestAdvanceOnAnotherGoroutineIsFoundSoon(t *testing.T) {
+	if replicationtest.RaceDetector {
+		t.Skip("it finds the mistake before the guard does")
+	}
+	t.Parallel()
+	require.Contains(t, loops(2000, noLock{}), "make all calls on one, or hold a mutex around each")
+	require.Nil(t, loops(200, &sync.Mutex{}))
 }

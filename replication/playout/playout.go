@@ -73,6 +73,7 @@ func New(client *replication.Client, opts ...Option) *Playout {
 		opt(p)
 	}
 	inside.Recv.Watch = &p.watch
+	inside.Apply.Calls.ExpectMeets()
 	return p
 }
 
@@ -83,6 +84,9 @@ func New(client *replication.Client, opts ...Option) *Playout {
 // It writes the components named with [Interpolate] and the like in all replicas. Before the first state of a session
 // has arrived, it changes nothing.
 //
+// Call it on the goroutine of Apply, or hold a mutex around each call of both. On another goroutine, the first 128 calls
+// take a millisecond longer, so that what Apply's goroutine calls meanwhile panics if there is no mutex.
+//
 // Panics if dt is negative, if the world is locked, and in a hook.
 func (p *Playout) Advance(dt time.Duration) {
 	p.mustExist()
@@ -90,6 +94,7 @@ func (p *Playout) Advance(dt time.Duration) {
 	calls.Check()
 	p.inside.Apply.Hooks.NotInHook("Playout.Advance")
 	defer calls.Leave(calls.Enter(exclusive.PlayoutAdvance))
+	calls.Meet()
 	calls.PermitReading() // for the function of Custom, and Arche's listener
 	switch {
 	case dt < 0:

@@ -2,10 +2,12 @@
 package exclusive
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A Guard knows which call a server, with its peers, or a client is in. It is a plain number, as
@@ -16,7 +18,11 @@ import (
 // declares what it permits meanwhile: Open permits everything, Lend and Ask only reading. What is not
 // permitted is looked at closely: it is a mistake unless the call that is going on is on the same
 // goroutine's stack, and within Ask it is one in any case.
-type Guard struct{ now State }
+type Guard struct {
+	now   State
+	meets int  // how often Meet looks for another goroutine yet
+	by    name // of the goroutine of the last ClientApply, while meets > 0
+}
 
 // A State is a call, and what it does not permit.
 type State uint32
@@ -34,12 +40,15 @@ const (
 // Enter begins a call that changes something, and returns what is to be given to Leave when it ends.
 func (g *Guard) Enter(c Call) (was State) {
 	if was = g.now; was&noChange != 0 {
-		g.inspect()
+		inspect(was)
 	}
 	if was&readOnly != 0 || was&sending != 0 && c.queues() {
 		refuseWithin(was, c)
 	}
 	g.now = State(c)<<callShift | permissions | was&sending
+	if g.meets > 0 && c == ClientApply {
+		g.by = goroutine()
+	}
 	return was
 }
 
@@ -56,8 +65,8 @@ func (g *Guard) EnterAlone(c Call) (was State) {
 
 // Check is for calls that only read.
 func (g *Guard) Check() {
-	if g.now&noRead != 0 {
-		g.inspect()
+	if now := g.now; now&noRead != 0 {
+		inspect(now)
 	}
 }
 
@@ -97,10 +106,43 @@ func (g *Guard) Lend(send func(packet []byte) error) func(packet []byte) error {
 	}
 }
 
+// ExpectMeets makes Meet look for another goroutine.
+func (g *Guard) ExpectMeets() { g.meets = meets }
+
+const (
+	meets    = 128              // by then, two loops without a mutex have met almost certainly
+	patience = time.Millisecond // in each of them
+)
+
+// Meet is for calls that belong on the goroutine of ClientApply. Two goroutines may take turns, with a mutex around each
+// call. Without one, short calls overlap so seldom that the mistake does harm before it is noticed. So if Meet is on
+// another goroutine, it waits a little, within the call that is going on, a limited number of times: what the goroutine of
+// ClientApply calls meanwhile panics.
+func (g *Guard) Meet() {
+	if g.meets == 0 || g.by == (name{}) {
+		return
+	}
+	if g.meets--; goroutine() != g.by {
+		time.Sleep(patience)
+	}
+}
+
+// A name is that of a goroutine.
+type name [24]byte
+
+// goroutine returns the name of the present goroutine.
+func goroutine() (n name) {
+	runtime.Stack(n[:], false) // "goroutine 7 [running]:" and so on
+	if end := bytes.IndexByte(n[:], '['); end >= 0 {
+		clear(n[end:])
+	}
+	return n
+}
+
 // inspect panics if the call that is going on is not one of this goroutine's. It can't find out in a
 // program whose functions have other names, such as one that an obfuscator has renamed.
-func (g *Guard) inspect() {
-	now, calls := g.now, stack()
+func inspect(now State) {
+	calls := stack()
 	if len(calls) > 0 && !slices.Contains(calls[1:], now.call()) { // the first is the one that enters
 		refuse(now, calls[0])
 	}
