@@ -37,6 +37,11 @@ type fieldAdvice struct {
 	// half the step uses values that were rounded before, and its cost is a rough guess.
 	RecordedFiner bool `json:"recorded_finer"`
 
+	// SlowShare is the share of the field's motion that goes less than a step a tick, so that it stands
+	// still and jumps. If that is more than a tenth, Even is the item of the tag that shows it evenly.
+	SlowShare float64 `json:"slow_share,omitempty"`
+	Even      string  `json:"even,omitempty"`
+
 	*scaledPair
 }
 
@@ -81,7 +86,8 @@ type adviser struct {
 	base   report // of the unchanged trace
 	advice advice
 
-	halves  retags // tags with half the step, for all fields that have them
+	moving  map[string]bool // fields that play-out moves
+	halves  retags          // tags with half the step, for all fields that have them
 	doubles retags
 	jobs    []job
 }
@@ -106,7 +112,7 @@ func (a *adviser) plan() error {
 	if _, err := buildSchema(trace.components); err != nil {
 		return trace.faultAt(trace.typesLine, err)
 	}
-	a.halves, a.doubles = retags{}, retags{}
+	a.halves, a.doubles, a.moving = retags{}, retags{}, map[string]bool{}
 	for _, c := range trace.components {
 		for i := range c.fields {
 			if f := &c.fields[i]; f.tag != "-" {
@@ -142,6 +148,9 @@ func (a *adviser) planField(components []component, f *field, name string) {
 		maps.Copy(a.doubles, advised.Twice.tags)
 		a.addJob(name+", half the step", advised.Half)
 		a.addJob(name+", twice the step", advised.Twice)
+	}
+	if f.moves() {
+		a.moving[name] = true
 	}
 	a.advice.Fields = append(a.advice.Fields, advised)
 }
@@ -184,8 +193,16 @@ func (a *adviser) replayAll() error {
 			return err
 		}
 	}
+	slow, err := measureSlowness(a.cfg, bytes.NewReader(a.data), a.moving)
+	if err != nil {
+		return err
+	}
 	for i := range a.advice.Fields {
 		f := &a.advice.Fields[i]
+		if s := slow[f.Name]; s != nil && s.share() > slowShare {
+			key, value, _ := strings.Cut(f.Precision, "=")
+			f.SlowShare, f.Even = s.share(), s.even(key, value)
+		}
 		f.BitsPerTick = bitsOf(base.Fields, f.Name)
 		f.BitsPerUpdate = quotient(f.BitsPerTick, base.sentPerTick)
 		f.Share = quotient(f.BitsPerTick/8, base.BytesPerTick)

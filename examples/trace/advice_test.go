@@ -278,3 +278,40 @@ func TestHelpExplainsAdvice(t *testing.T) {
 	require.Contains(t, stdout, "\n  -advice")
 	require.Contains(t, stdout, "\n  -ticks")
 }
+
+// TestAdviceNamesWhatIsTooSlowForItsStep, with the step that helps.
+func TestAdviceNamesWhatIsTooSlowForItsStep(t *testing.T) {
+	const header = "# rate 60\ntick,entity,P.X,P.Y,T.A,L.N\n" +
+		`uint32,uint32,"float32 range=-50:50,step=%s","float32 range=-50:50,step=0.01","float32 angle,bits=%s","uint8 linear"` + "\n"
+	text := func(step, bits string, x, y, angle float64) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, header, step, bits)
+		for tick := range 300 {
+			n := float64(tick)
+			fmt.Fprintf(&b, "%d,1,%g,%g,%g,%d\n", tick, x*n, y*n, angle*n, tick/4)
+		}
+		return b.String()
+	}
+	advice := func(text string) (x, a fieldAdvice, table string) {
+		r := adviseText(t, text, perfect()).Advice
+		var b strings.Builder
+		r.writeTable(&b)
+		require.Zero(t, r.Fields[3].SlowShare, "an integer has nothing between its steps")
+		return r.Fields[0], r.Fields[2], b.String()
+	}
+	x, a, table := advice(text("0.01", "10", 0.004, 0, 0.002))
+	require.Greater(t, x.SlowShare, 0.9)
+	require.Equal(t, "step=0.001", x.Even)
+	require.Greater(t, a.SlowShare, 0.9)
+	require.Equal(t, "bits=14", a.Even, "0.002 is 0.33 steps of 2 pi / 1024")
+	require.Contains(t, table, "slow P.X: less than a step a tick in 100 % of its motion, so it stands still and jumps;\n"+
+		"     step=0.001 shows that evenly\n")
+
+	x, a, table = advice(text("0.001", "14", 0.004, 0, 0.002))
+	require.Zero(t, x.SlowShare)
+	require.Zero(t, a.SlowShare)
+	require.NotContains(t, table, "slow ")
+
+	x, _, _ = advice(text("0.01", "10", 0.003, 0.1, 0.05))
+	require.Zero(t, x.SlowShare, "the other coordinate moves")
+}

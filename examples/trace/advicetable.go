@@ -62,6 +62,9 @@ func (a *advice) writeTable(b *strings.Builder) {
 	if guessed {
 		notes += adviceGuess
 	}
+	for i := range a.Fields {
+		notes += a.Fields[i].slowNote()
+	}
 	if notes != "" {
 		b.WriteString("\n" + notes)
 	}
@@ -70,6 +73,15 @@ func (a *advice) writeTable(b *strings.Builder) {
 // guessed reports whether the replay with half the step used values as coarse as the step.
 func (f *fieldAdvice) guessed() bool {
 	return f.scaledPair != nil && f.Half.Refused == "" && !f.RecordedFiner
+}
+
+// slowNote is a line about a field that is too slow for its step, or empty.
+func (f *fieldAdvice) slowNote() string {
+	if f.Even == "" {
+		return ""
+	}
+	return fmt.Sprintf("slow %s: less than a step a tick in %.0f %% of its motion, so it stands still and jumps;\n"+
+		"     %s shows that evenly\n", f.Name, f.SlowShare*100, f.Even)
 }
 
 // text is the cell of a table.

@@ -38,7 +38,8 @@
 // With -advice the trace is replayed again and again, each time with half or twice the step of one
 // field ([advise], [retags]): the cost of precision is measured, not estimated. A recording that is
 // no finer than the step can't show the cost of half the step; such fields are recognised
-// ([grain]).
+// ([grain]). Fields that move less than a step a tick are named, with the step that shows them evenly
+// ([slowness]).
 //
 // # Pictures
 //

@@ -47,32 +47,54 @@ func (g *grain) add(before, after uint64) {
 // measureGrain reads a trace once, with the tags of half the step in halves, and returns the grain
 // of those fields by their full names.
 func measureGrain(cfg config, src io.Reader, halves retags) (map[string]*grain, error) {
-	plain, release, err := decompress(src)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	trace, err := newReader(cfg.name(), plain)
-	if err != nil {
-		return nil, err
-	}
-	trace.retag(halves)
-	schema, err := buildSchema(trace.components)
-	if err != nil {
-		return nil, trace.faultAt(trace.typesLine, err)
-	}
-	owners, err := codeOwners(trace.components)
-	if err != nil {
-		return nil, trace.faultAt(trace.typesLine, err)
-	}
-
 	grains := map[string]*grain{}
 	for name := range halves {
 		grains[name] = &grain{}
 	}
-	type part struct {
-		entity    uint64
-		component int
+	err := eachChange(cfg, src, halves, func(c change) {
+		for k, code := range c.codes {
+			if g := grains[c.owners[k]]; g != nil {
+				g.add(c.before[k], code)
+			}
+		}
+	})
+	return grains, err
+}
+
+// A change is a component value of an entity that had one in the row before, too.
+type change struct {
+	tick          uint64
+	rate          float64 // ticks per second
+	part          part
+	owners        []string // the full name of the field of each code
+	before, codes []uint64
+}
+
+// A part is a component of an entity.
+type part struct {
+	entity    uint64
+	component int
+}
+
+// eachChange reads a trace once, with other tags, and calls fn for each change.
+func eachChange(cfg config, src io.Reader, tags retags, fn func(c change)) error {
+	plain, release, err := decompress(src)
+	if err != nil {
+		return err
+	}
+	defer release()
+	trace, err := newReader(cfg.name(), plain)
+	if err != nil {
+		return err
+	}
+	trace.retag(tags)
+	schema, err := buildSchema(trace.components)
+	if err != nil {
+		return trace.faultAt(trace.typesLine, err)
+	}
+	owners, err := codeOwners(trace.components)
+	if err != nil {
+		return trace.faultAt(trace.typesLine, err)
 	}
 	latest := map[part][]uint64{}
 	var codes []uint64
@@ -86,18 +108,16 @@ func measureGrain(cfg config, src io.Reader, halves retags) (map[string]*grain, 
 				continue
 			}
 			codes = schema.Codes(trace.values[i].Interface(), codes[:0])
-			for k, code := range codes {
-				if g := grains[owners[i][k]]; g != nil && before != nil {
-					g.add(before[k], code)
-				}
+			if before != nil {
+				fn(change{trace.tick, trace.rate, at, owners[i], before, codes})
 			}
 			latest[at] = append(before[:0], codes...)
 		}
 	}
-	if err != nil && err != io.EOF {
-		return nil, err
+	if err == io.EOF {
+		err = nil
 	}
-	return grains, nil
+	return err
 }
 
 // codeOwners returns, by component, the full name of the field of each code.

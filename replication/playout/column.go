@@ -16,6 +16,8 @@ import (
 // A column is a component that is shown as of another time, in all entities.
 type column interface {
 	show(p *Playout)                        // one frame
+	sample(p *Playout)                      // after that: looks whether the component suffers from its precision
+	coarse() string                         // the name of the component if it does
 	invalidate(slot uint32, now delta.Tick) // there is a new state
 	forget(now delta.Tick)                  // all states are other ones
 	copy(to, from unsafe.Pointer)           // what is replicated of a component
@@ -24,18 +26,19 @@ type column interface {
 // values is the column of a component of type T. Which states an entity is between is looked up in the client's held
 // states once per span of time, and kept by slot.
 type values[T any] struct {
-	number int // of the component
-	comp   *schema.Component
-	kernel *blend.Kernel
-	to     ecs.ID   // the component that is written: T's or a twin's
-	wanted ecs.Mask // of entities that have it
-	filter ecs.CachedFilter
-	pages  []*[receive.ReplicaPage]entry[T] // by slot
-	snap   float64                          // distance per tick from which on a step is a teleport; 0: none is
-	zero   T
-	custom func(e ecs.Entity, a, b *T, f float32) // instead of writing
-	bends  bends                                  // of Hermite, or nil
-	refs   *references                            // or nil
+	number  int // of the component
+	comp    *schema.Component
+	kernel  *blend.Kernel
+	to      ecs.ID   // the component that is written: T's or a twin's
+	wanted  ecs.Mask // of entities that have it
+	filter  ecs.CachedFilter
+	pages   []*[receive.ReplicaPage]entry[T] // by slot
+	snap    float64                          // distance per tick from which on a step is a teleport; 0: none is
+	zero    T
+	custom  func(e ecs.Entity, a, b *T, f float32) // instead of writing
+	bends   bends                                  // of Hermite, or nil
+	refs    *references                            // or nil
+	samples samples
 
 	// Of the entity that was looked up last.
 	beyond float32  // fraction, if it is guessed

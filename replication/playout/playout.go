@@ -126,6 +126,7 @@ func (p *Playout) Advance(dt time.Duration) {
 	p.guessed = false
 	for _, c := range p.columns {
 		c.show(p)
+		c.sample(p)
 	}
 	if p.guessed {
 		p.guesses++

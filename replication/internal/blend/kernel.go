@@ -47,6 +47,7 @@ type Kernel struct {
 	second  unsafe.Pointer
 	refers  Cut // of the references
 	moves   bool
+	words   []int // of a row: those of fields that move and are no integers
 }
 
 // A part is a field that is not simply a float that moves linearly.
@@ -158,17 +159,43 @@ func (k *Kernel) add(col *schema.Column, mode Mode) error {
 		p.low, p.high = q.IntegerRange(numbers.low, numbers.high)
 	case q.Kind == reflect.Float32:
 		k.singles, k.moves = append(k.singles, p.offset), true
+		k.addWords(col)
 		return nil
 	default:
 		k.doubles, k.moves = append(k.doubles, p.offset), true
+		k.addWords(col)
 		return nil
 	}
 	k.moves = k.moves || motion != delta.Plain
+	if motion != delta.Plain && !isInteger {
+		k.addWords(col)
+	}
 	if mode == Linear && motion == delta.Plain {
 		return fmt.Errorf("%s can't move: only numbers, unit vectors and quaternions can", col.Path)
 	}
 	k.others = append(k.others, p)
 	return nil
+}
+
+func (k *Kernel) addWords(col *schema.Column) {
+	for w := range col.Codec.Words() {
+		k.words = append(k.words, col.Word+w)
+	}
+}
+
+// Steps returns how many steps of their precision the fields that move and are no integers go at most from one row to
+// another, and which of the first 64 codes grow and shrink.
+func (k *Kernel) Steps(from, to []uint32) (most uint32, up, down uint64) {
+	for i, w := range k.words {
+		switch d := to[w] - from[w]; {
+		case d == 0:
+		case int32(d) > 0:
+			most, up = max(most, d), up|1<<i
+		default:
+			most, down = max(most, -d), down|1<<i
+		}
+	}
+	return most, up, down
 }
 
 // sizeOf returns the bytes that a value has in memory.

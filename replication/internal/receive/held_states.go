@@ -211,8 +211,8 @@ func (h *HeldStates) Newest() *HeldState {
 	return h.nth(int(h.N) - 1)
 }
 
-// after iterates over the states of later ticks than t, the newest first.
-func (h *HeldStates) after(t delta.Tick) iter.Seq[*HeldState] {
+// After iterates over the states of later ticks than t, the newest first.
+func (h *HeldStates) After(t delta.Tick) iter.Seq[*HeldState] {
 	return func(yield func(*HeldState) bool) {
 		for i := int(h.N) - 1; i >= 0; i-- {
 			if s := h.nth(i); !s.Tick.After(t) || !yield(s) {
@@ -225,7 +225,7 @@ func (h *HeldStates) after(t delta.Tick) iter.Seq[*HeldState] {
 // EndedAfter reports whether the slot is known to have been empty between two states, the later one of which is of a
 // later tick than t.
 func (h *HeldStates) EndedAfter(t delta.Tick) bool {
-	for s := range h.after(t) {
+	for s := range h.After(t) {
 		if _, ended := s.Ended(); ended {
 			return true
 		}
@@ -235,7 +235,7 @@ func (h *HeldStates) EndedAfter(t delta.Tick) bool {
 
 // HadLayout reports whether all states of later ticks than t have a layout: nothing came or went in between.
 func (h *HeldStates) HadLayout(layout *Layout, t delta.Tick) bool {
-	for s := range h.after(t) {
+	for s := range h.After(t) {
 		if _, ended := s.Ended(); ended || s.Layout != layout {
 			return false
 		}
@@ -246,7 +246,7 @@ func (h *HeldStates) HadLayout(layout *Layout, t delta.Tick) bool {
 // Kept returns those of some components that every state of a later tick than t has: none if the slot was empty in
 // between.
 func (h *HeldStates) Kept(components delta.Set, t delta.Tick) delta.Set {
-	for s := range h.after(t) {
+	for s := range h.After(t) {
 		if _, ended := s.Ended(); ended {
 			return delta.Set{}
 		}
