@@ -154,6 +154,7 @@ func (c *values[T]) aim(p *Playout, q *ecs.Query) {
 func (c *values[T]) showRows(p *Playout, n int, markers, values unsafe.Pointer) {
 	now := p.at
 	offset, floats := c.kernel.Run()
+
 	if c.bends != nil || c.refs != nil {
 		floats = 0
 	}
@@ -178,6 +179,9 @@ func (c *values[T]) showRows(p *Playout, n int, markers, values unsafe.Pointer) 
 		}
 		if floats == 0 || e.state != moving {
 			c.write(p, e, id.Slot, dst)
+			if c.refs != nil && e.state != unknown {
+				c.refs.write(p, id.Slot, dst)
+			}
 			continue
 		}
 		// This is what the kernel does, without a call for each entity.
@@ -203,16 +207,11 @@ func (c *values[T]) write(p *Playout, e *entry[T], slot uint32, dst unsafe.Point
 		e.state = rested
 		fallthrough
 	case waiting:
-		c.refs.write(p, slot, dst)
 		c.kernel.Mix(dst, unsafe.Pointer(&e.first), unsafe.Pointer(&c.zero), 0)
-		return
-	case rested:
-		c.refs.write(p, slot, dst)
 		return
 	default:
 		return
 	}
-	c.refs.write(p, slot, dst)
 	c.kernel.Mix(dst, unsafe.Pointer(&e.first), unsafe.Pointer(&e.second), f)
 	if c.bends != nil && e.state == moving {
 		c.bends.bend(slot, dst, f)
@@ -248,7 +247,7 @@ func (c *values[T]) callAll(p *Playout) {
 
 // call calls the user's function.
 func (c *values[T]) call(p *Playout, e *entry[T], slot uint32, entity ecs.Entity) {
-	if e.state != unknown {
+	if c.refs != nil && e.state != unknown {
 		c.refs.write(p, slot, unsafe.Pointer(&e.first))
 		c.refs.copy(unsafe.Pointer(&e.second), unsafe.Pointer(&e.first))
 	}

@@ -354,6 +354,18 @@ func TestNothingAllocates(t *testing.T) {
 		frames()
 	}
 	require.Zero(t, testing.AllocsPerRun(100, frames), "with new states")
+	seats := newCrowd(t, 100, func(v *seat, n int) { v.X = float32(n % 100) })
+	benches := newCrowd(t, 100, func(v *bench, n int) { v.X = float32(n % 100) })
+	frames = func() {
+		seats.tick(t)
+		benches.tick(t)
+		seats.play.Advance(time.Second / 20)
+		benches.play.Advance(time.Second / 20)
+	}
+	for range 300 {
+		frames()
+	}
+	require.Zero(t, testing.AllocsPerRun(100, frames), "with references")
 }
 
 // TestLossOfSomePacketsOfATick: in a large world each tick takes several packets, and those that arrive must not hide

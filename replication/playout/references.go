@@ -65,9 +65,6 @@ func (r *references) of(slot uint32) []uint32 {
 
 // write makes the fields of a value refer to the entities that a slot's row names.
 func (r *references) write(p *Playout, slot uint32, value unsafe.Pointer) {
-	if r == nil {
-		return
-	}
 	kept := r.of(slot)
 	columns, first := r.fields()
 	for i, k := range columns {
