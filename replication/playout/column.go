@@ -88,9 +88,9 @@ func newValues[T any](p *Playout, what string, opts []ComponentOption) *values[T
 // add makes p show the column.
 func add[T any](p *Playout, c *values[T], what string) {
 	if n := c.comp.Every; n > 1 && c.custom == nil && c.kernel.Moves() {
-		panic(fmt.Sprintf("playout: %s: %v is registered with Every(%d), so it would stand still for %d ticks and cover "+
-			"all of the distance in one: leave out Every and use Peer.SetSendInterval to send motion less often, or name "+
-			"all fields that move in the option Step", what, c.comp.Typ, n, n-1))
+		panic(fmt.Sprintf("playout: %s: %v is registered with Every(%d), so it would stand still for %d ticks and "+
+			"cover all of the distance in one: leave out Every and use Peer.SetSendInterval to send motion less often, "+
+			"or name all fields that move in the option Step", what, c.comp.Typ, n, n-1))
 	}
 	for _, other := range p.columns {
 		o, ok := other.(*values[T])
@@ -154,7 +154,6 @@ func (c *values[T]) aim(p *Playout, q *ecs.Query) {
 func (c *values[T]) showRows(p *Playout, n int, markers, values unsafe.Pointer) {
 	now := p.at
 	offset, floats := c.kernel.Run()
-
 	if c.bends != nil || c.refs != nil {
 		floats = 0
 	}

@@ -84,8 +84,8 @@ func New(client *replication.Client, opts ...Option) *Playout {
 // It writes the components named with [Interpolate] and the like in all replicas. Before the first state of a session
 // has arrived, it changes nothing.
 //
-// Call it on the goroutine of Apply, or hold a mutex around each call of both. On another goroutine, the first 128 calls
-// take a millisecond longer, so that what Apply's goroutine calls meanwhile panics if there is no mutex.
+// Call it on the goroutine of Apply, or hold a mutex around each call of both. On another goroutine, the first 128
+// calls take a millisecond longer, so that what Apply's goroutine calls meanwhile panics if there is no mutex.
 //
 // Panics if dt is negative, if the world is locked, and in a hook.
 func (p *Playout) Advance(dt time.Duration) {

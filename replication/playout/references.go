@@ -94,7 +94,8 @@ func (r *references) aim(p *Playout, slot uint32, e, has ecs.Entity) {
 func (r *references) retarget(w *ecs.World, relation ecs.ID) {
 	for _, m := range r.moved {
 		// Arche's listener may have removed any of it.
-		if archeutil.Alive(w, m.entity) && w.Has(m.entity, relation) && (m.target.IsZero() || archeutil.Alive(w, m.target)) {
+		here := m.target.IsZero() || archeutil.Alive(w, m.target)
+		if here && archeutil.Alive(w, m.entity) && w.Has(m.entity, relation) {
 			w.Relations().Set(m.entity, relation, m.target)
 		}
 	}

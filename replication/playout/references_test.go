@@ -66,7 +66,7 @@ func newRide(t testing.TB, p profile, every int) *ride {
 // inside reports whether the man is in the car in a tick.
 func inside(n, every int) bool { return n/every%2 == 1 }
 
-// world returns where a place that is relative to an entity is drawn.
+// drawn returns where a place that is relative to an entity is drawn.
 func (r *ride) drawn(of ecs.Entity, x float32) float64 {
 	if of.IsZero() {
 		return float64(x)
@@ -117,7 +117,7 @@ func TestTwinsAndFunctionsGetReferencesOfTheirTime(t *testing.T) {
 	playout.Interpolate[place](v.Playout)
 	playout.InterpolateInto[seat, drawnSeat](v.Playout)
 	calls, between := 0, 0
-	playout.Custom(v.Playout, func(_ ecs.Entity, a, b *seat, f float32) {
+	playout.Custom(v.Playout, func(_ ecs.Entity, a, b *seat, _ float32) {
 		calls++
 		require.InDelta(t, 1000, r.drawn(a.Of, a.X), quantum)
 		require.InDelta(t, 1000, r.drawn(b.Of, b.X), quantum)

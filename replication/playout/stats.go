@@ -30,9 +30,10 @@ type Stats struct {
 	// Snaps counts corrections of more than 0.4 seconds that were made in one jump. Forward, the time shown jumps;
 	// backward, it stands still instead.
 	Snaps uint64
-	// Coarse is the name of a component whose precision is too coarse for its motion, or empty: it goes less than a step
-	// between two states, three times a second or more, so that it stands still in most frames and then jumps. Of the
-	// latest 16 motions that play-out looked at, at least 4 were such. A smaller step helps: see docs/interpolation.md.
+	// Coarse is the name of a component whose precision is too coarse for its motion, or empty: it goes less than a
+	// step between two states, three times a second or more, so that it stands still in most frames and then jumps. Of
+	// the latest 16 motions that play-out looked at, at least 4 were such. A smaller step helps: see
+	// docs/interpolation.md.
 	Coarse string
 }
 

@@ -125,7 +125,7 @@ func (k *Kernel) add(col *schema.Column, mode Mode) error {
 	switch {
 	case q.Op == field.OpEntity || q.Op == field.OpRelation:
 		if mode == Linear {
-			return fmt.Errorf("%s refers to an entity, so it can't move: it changes at the time of the next state", col.Path)
+			return fmt.Errorf("%s refers to an entity, so it can't move: it changes at the next state", col.Path)
 		}
 		k.refers.add(col)
 		return nil

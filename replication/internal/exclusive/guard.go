@@ -114,10 +114,10 @@ const (
 	patience = time.Millisecond // in each of them
 )
 
-// Meet is for calls that belong on the goroutine of ClientApply. Two goroutines may take turns, with a mutex around each
-// call. Without one, short calls overlap so seldom that the mistake does harm before it is noticed. So if Meet is on
-// another goroutine, it waits a little, within the call that is going on, a limited number of times: what the goroutine of
-// ClientApply calls meanwhile panics.
+// Meet is for calls that belong on the goroutine of ClientApply. Two goroutines may take turns, with a mutex around
+// each call. Without one, short calls overlap so seldom that the mistake does harm before it is noticed. So if Meet is
+// on another goroutine, it waits a little, within the call that is going on, a limited number of times: what the
+// goroutine of ClientApply calls meanwhile panics.
 func (g *Guard) Meet() {
 	if g.meets == 0 || g.by == (name{}) {
 		return
