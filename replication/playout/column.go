@@ -89,8 +89,8 @@ func newValues[T any](p *Playout, what string, opts []ComponentOption) *values[T
 func add[T any](p *Playout, c *values[T], what string) {
 	if n := c.comp.Every; n > 1 && c.custom == nil && c.kernel.Moves() {
 		panic(fmt.Sprintf("playout: %s: %v is registered with Every(%d), so it would stand still for %d ticks and "+
-			"cover all of the distance in one: leave out Every and use Peer.SetSendInterval to send motion less often, "+
-			"or name all fields that move in the option Step", what, c.comp.Typ, n, n-1))
+			"cover all of the distance in one: leave out Every and use Peer.SetSendInterval to send motion less "+
+			"often, or name all fields that move in the option Step", what, c.comp.Typ, n, n-1))
 	}
 	for _, other := range p.columns {
 		o, ok := other.(*values[T])
