@@ -23,7 +23,7 @@ type Columns struct {
 	n       int       // number of columns in use
 	oldest  Tick      // no baseline is older
 
-	atLeast [leastNamed + 1]uint64 // slots with so many symbols
+	atLeast [leastNamed + 1]uint64 // slots with at least that many symbols, by number
 	uniform bool                   // all slots have all components
 
 	unusual uint64                // slots in which a symbol is not the usual one

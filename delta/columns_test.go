@@ -82,7 +82,7 @@ func (x *columnsTest) encode(w *bitbuf.Writer, slot int, a *Against) (known bool
 		if !h.Has(slot) || x.layout.Components[c].Width() == 0 {
 			continue
 		}
-		if !h.ChangedSince(slot, oldest) {
+		if !h.Began(slot).After(oldest) {
 			x.packed.AddSame(c, a.Ratio != 0)
 			continue
 		}

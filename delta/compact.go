@@ -4,8 +4,8 @@ package delta
 
 import "math/bits"
 
-// Compact codes rows in few bits: each decision costs the less the more likely it was,
-// given what a [Model] has learnt in its context. The bits depend on the model and on
+// Compact codes rows in few bits: the more likely a decision was, given what a [Model] has
+// learnt in its context, the fewer bits it costs. The bits depend on the model and on
 // everything before them in the packet, so they are for one peer only. A Compact holds
 // scratch memory and the state of the present packet; use one per goroutine and direction.
 //

@@ -85,12 +85,6 @@ func (h *History) Remove(slot int, now Tick) bool {
 	return true
 }
 
-// ChangedSince reports whether the slot's present version began after tick t.
-func (h *History) ChangedSince(slot int, t Tick) bool {
-	b := h.knows(slot)
-	return b != nil && Tick(b.record(place(slot), h.stride)[recordTick]).After(t)
-}
-
 // Has reports whether the slot has the component.
 func (h *History) Has(slot int) bool {
 	b := h.block(slot)

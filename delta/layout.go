@@ -184,10 +184,6 @@ func (c *Component) Work() int { return c.work }
 // Moves reports whether the component has a field that may be extrapolated.
 func (c *Component) Moves() bool { return c.moves }
 
-// FirstField returns the index of the component's first field among all fields of
-// the layout, in order.
-func (c *Component) FirstField() int { return c.first }
-
 // Valid reports whether every code of the row is within its field's range.
 func (c *Component) Valid(row []uint32) bool {
 	for i := range c.Fields {

@@ -36,7 +36,7 @@ func TestLayoutPlacesFieldsOneAfterTheOther(t *testing.T) {
 		require.Equal(t, want.words, c.Words(), c.Name)
 		require.Equal(t, want.width, c.Width(), c.Name)
 		require.Equal(t, want.least, c.MinWidth(), c.Name)
-		require.Equal(t, want.first, c.FirstField(), c.Name)
+		require.Equal(t, want.first, c.first, c.Name)
 	}
 	for i, want := range []struct {
 		word, words int

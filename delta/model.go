@@ -31,8 +31,7 @@ func (m *Model) CopyFrom(from *Model) {
 	m.latest = append(m.latest[:0], from.latest...)
 }
 
-// Each field has a part of the model of its own until there are so many; further fields share
-// them.
+// The first fields or components have a part of the model each, so many of them; further ones share these parts.
 const (
 	numberModels = 32 // of Linear, Wrap and Quat fields
 	plainModels  = 48 // of fields of all other kinds

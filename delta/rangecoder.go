@@ -1,8 +1,8 @@
 package delta
 
-// This file has the binary range coder of Compact. An interval of numbers between 0 and 1 is
-// narrowed bit by bit, the more the less likely the bit was (G. N. N. Martin, "Range encoding",
-// 1979). The interval has 64 bits, of which 32 leave it at a time.
+// This file has the binary range coder of Compact. Each bit narrows an interval of numbers between 0
+// and 1; an unlikely bit narrows it more than a likely one (G. N. N. Martin, "Range encoding", 1979).
+// The interval has 64 bits, of which 32 leave it at a time.
 //
 // The result is a byte stream, most significant byte first. It ends as soon as the number, followed
 // by zeros, is inside the interval, so the last bytes of the interval cost about one.

@@ -77,6 +77,17 @@ var movingOrders = func() (orders [128][128]uint8) {
 	return orders
 }()
 
+// turn prepares the context for a Quat field whose components moved by distances of these bits between the baselines.
+// A rotation seldom deviates by more than it moved, whatever the fields before it did: the joints of a body move at
+// speeds of their own.
+func (x *context) turn(moved *[3]uint) {
+	m := max(moved[0], moved[1], moved[2])
+	if m == 0 {
+		x.seen = 0
+	}
+	x.seen = min(x.seen, 1+m)
+}
+
 // saw notes a residual.
 func (x *context) saw(residual uint64) {
 	x.seen = max(x.seen, 1+uint(bits.Len64(residual)))
@@ -209,6 +220,7 @@ func (p *Packed) encodeResiduals(
 func encodeQuat(
 	d bitString, words []uint64, x context, f *Field, codes []uint32, to *[3]uint32, moved *[3]uint, last bool,
 ) (bitString, context) {
+	x.turn(moved)
 	for j := range to {
 		v := zigzag(int64(codes[j]) - int64(to[j]))
 		k := f.order(x.order(moved[j]))
@@ -275,6 +287,7 @@ func (p *Packed) decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, r
 func decodeQuat(
 	r *bitbuf.Reader, x context, f *Field, codes []uint32, to *[3]uint32, moved *[3]uint, last bool,
 ) context {
+	x.turn(moved)
 	for j := range to {
 		implied := last && j == 2 && x.same
 		v := readResidual(r, f.order(x.order(moved[j])), f.Bits+1)

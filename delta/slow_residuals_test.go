@@ -3,6 +3,7 @@ package delta
 import (
 	"math/big"
 	"math/bits"
+	"slices"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
@@ -129,6 +130,9 @@ func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint3
 			q := cur[f.word : f.word+4]
 			to, m := ref.chart(f, quat, q[0])
 			quat++
+			if x.largest = min(x.largest, slices.Max(m[:])); slices.Max(m[:]) == 0 {
+				x.first = true
+			}
 			for j := range to {
 				v := zigzag(int64(q[j+1]) - int64(to[j]))
 				k := slowOrder(f, x.order(m[j]))

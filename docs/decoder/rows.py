@@ -259,9 +259,12 @@ class Residuals:
             c2 = to_chart(from_codes(self.row2[i], bits), chart, bits)
         else:
             t = c1 = c2 = in_chart(self.reference[i], chart, bits)
+        m = [length(abs(c1[k] - c2[k])) for k in range(3)]
+        self.first = self.first or max(m) == 0
+        self.largest = min(self.largest, max(m))
         code = [chart]
         for k in range(3):
-            v = self.residual(length(abs(c1[k] - c2[k])), field, bits + 1, i == self.last and k == 2)
+            v = self.residual(m[k], field, bits + 1, i == self.last and k == 2)
             code.append(t[k] + unzigzag(v))
         return tuple(code)
 
