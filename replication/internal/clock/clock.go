@@ -26,6 +26,7 @@ type Ticks struct {
 	settled float64 // until this time the estimate may jump forward
 	arrived float64 // when the latest packet did
 	recent  recent
+	drift   drift
 	trip    float64 // the shortest recent round trip
 	Jitter  float64 // mean deviation of late
 	late    float64 // how much later packets arrive than the fastest, in the mean
@@ -62,7 +63,7 @@ const (
 func (c *Ticks) Begin(tick, rate uint32) {
 	own := c.pace
 	own.Now, own.wraps, own.part, own.Rate = 0, 0, 0, rate
-	*c = Ticks{pace: own}
+	*c = Ticks{pace: own, drift: drift{speed: 1}}
 	c.Arrive(tick)
 }
 
@@ -127,7 +128,10 @@ func (c *Ticks) pass(parts uint64) {
 		c.settle()
 		ticks -= stop
 	}
-	c.slew(ticks)
+	drifted := (c.drift.speed - 1) * ticks
+	c.ahead += drifted
+	c.recent.shift(-drifted)
+	c.slew(ticks + drifted)
 }
 
 // slew moves the estimate on for some ticks, towards what recent packets show.
@@ -142,7 +146,10 @@ func (c *Ticks) slew(ticks float64) {
 }
 
 // settle lets the estimate jump forward for a while, since a pause may have made it wrong.
-func (c *Ticks) settle() { c.settled = max(c.settled, c.time()+c.seconds(1./4)) }
+func (c *Ticks) settle() {
+	c.settled = max(c.settled, c.time()+c.seconds(1./4))
+	c.drift.restart()
+}
 
 // jump moves the estimate forward at once if it has just begun or is far off.
 func (c *Ticks) jump() {
@@ -205,9 +212,11 @@ func (c *Ticks) takeTick(tick uint32) {
 	delay := float64(int32(c.Now-(tick-c.Base))) + c.fraction()
 	if late := delay - c.recent.delay(); now-c.arrived > c.seconds(1./4) && late > c.seconds(1./8) {
 		c.recent.restart(delay) // the server has paused
+		c.drift.restart()
 	}
 	c.arrived = now
 	c.recent.noteDelay(delay, now, c.seconds(3./4))
+	c.drift.note(delay, now, c.Jitter, c.seconds(driftSpan))
 	c.trip = c.recent.trip(c.trip)
 	if c.hitch() {
 		return
@@ -241,6 +250,10 @@ func (c *Ticks) NoteSent() { c.sentAt[c.Now%uint32(len(c.sentAt))] = uint8(c.fra
 
 // RoundTrip returns the round trip in ticks.
 func (c *Ticks) RoundTrip() float64 { return float64(c.Trip.Smooth) / 8 }
+
+// Speed returns how many ticks the server makes in a tick of the client, as far as known: 0.95 if it makes 57 where it
+// should make 60.
+func (c *Ticks) Speed() float64 { return c.drift.speed }
 
 // ServerTick returns the server's present tick, counted from Base.
 func (c *Ticks) ServerTick() float64 { return c.time() + c.ahead }
