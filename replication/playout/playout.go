@@ -190,6 +190,7 @@ func (p *Playout) receive(dt time.Duration) {
 	c.rate = float64(p.client.TickRate())
 	c.setInterval(float64(p.client.SendInterval()))
 	p.watch.Keep = delta.Tick(c.rate + 3*c.interval) // longer than almost any delay
+	c.follow(p.inside.Clock.Speed())
 	ticks := c.pass(dt.Seconds())
 	c.alive = p.alive()
 	short := dt.Seconds() <= longFrame

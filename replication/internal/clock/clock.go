@@ -252,8 +252,8 @@ func (c *Ticks) NoteSent() { c.sentAt[c.Now%uint32(len(c.sentAt))] = uint8(c.fra
 func (c *Ticks) RoundTrip() float64 { return float64(c.Trip.Smooth) / 8 }
 
 // Speed returns how many ticks the server makes in a tick of the client, as far as known: 0.95 if it makes 57 where it
-// should make 60.
-func (c *Ticks) Speed() float64 { return c.drift.speed }
+// should make 60. lasts is for how many ticks of the client it has been that already.
+func (c *Ticks) Speed() (speed, lasts float64) { return c.drift.speed, c.time() - c.drift.since }
 
 // ServerTick returns the server's present tick, counted from Base.
 func (c *Ticks) ServerTick() float64 { return c.time() + c.ahead }

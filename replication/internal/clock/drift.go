@@ -10,10 +10,11 @@ import "math"
 // least delay, and a change of the path is a step, which no slope fits.
 type drift struct {
 	speed float64 // ticks of the server in a tick of the client
+	since float64 // when it became that
 
 	least  point // the delay of the present span
 	from   float64
-	any    bool // they are valid
+	seen   int // delays in it; 0: there is no present span
 	points [mostPoints]point
 	n      int
 }
@@ -22,29 +23,31 @@ type drift struct {
 type point struct{ at, delay float64 }
 
 const (
-	mostPoints  = 6
+	mostPoints  = 12
 	leastPoints = 3
-	driftSpan   = 1. / 2 // seconds
+	driftSpan   = 1. / 4 // seconds
 	// leastGrowth is by how many ticks the delay grows, or shrinks, between the first and the last of all points if the
 	// speed is another one; for each point less, it is moreGrowth more.
-	leastGrowth, moreGrowth = 1.5, 1.5
+	leastGrowth, moreGrowth = 1.5, 0.75
+	jitterGrowth            = 4 // and so much more for each tick of jitter
+	leastSeen               = 4 // delays of which one is the least
 	// A slope fits if no point is farther off than leastOff, or than a share of the growth.
 	leastOff, offShare    = 0.5, 0.1
 	leastSpeed, mostSpeed = 0.2, 4
 )
 
 // restart forgets what was measured, since something else than the server's speed changes delays. The speed stays.
-func (d *drift) restart() { d.any, d.n = false, 0 }
+func (d *drift) restart() { d.seen, d.n = 0, 0 }
 
 // note notes a delay. jitter is how much delays vary.
 func (d *drift) note(delay, now, jitter, span float64) {
-	if d.any && now-d.from < span {
-		if delay < d.least.delay {
+	if d.seen > 0 && (now-d.from < span || d.seen < leastSeen) {
+		if d.seen++; delay < d.least.delay {
 			d.least = point{now, delay}
 		}
 		return
 	}
-	if d.any {
+	if d.seen > 0 {
 		if d.n == mostPoints {
 			copy(d.points[:], d.points[1:])
 			d.n--
@@ -53,7 +56,7 @@ func (d *drift) note(delay, now, jitter, span float64) {
 		d.n++
 		d.learn(jitter)
 	}
-	d.least, d.from, d.any = point{now, delay}, now, true
+	d.least, d.from, d.seen = point{now, delay}, now, 1
 }
 
 // learn finds the speed that the latest points show, if they do.
@@ -62,10 +65,11 @@ func (d *drift) learn(jitter float64) {
 		slope, off, lasted := fit(d.points[d.n-n : d.n])
 		grown := math.Abs(slope) * lasted
 		another := math.Abs(slope-(1-d.speed)) * lasted // than the speed would have it
-		if off > max(leastOff+jitter, offShare*grown) || another < leastGrowth+moreGrowth*float64(mostPoints-n)+2*jitter {
+		if off > max(leastOff+jitter, offShare*grown) || another < leastGrowth+moreGrowth*float64(mostPoints-n)+jitterGrowth*jitter {
 			continue
 		}
-		if d.speed = min(max(1-slope, leastSpeed), mostSpeed); grown < leastGrowth+2*jitter {
+		d.since = d.points[d.n-n].at
+		if d.speed = min(max(1-slope, leastSpeed), mostSpeed); grown < leastGrowth+jitterGrowth*jitter {
 			d.speed = 1
 		}
 		return
