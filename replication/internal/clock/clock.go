@@ -72,7 +72,8 @@ func (c *Ticks) seconds(share float64) float64 { return share * float64(c.Rate) 
 
 // Advance lets time pass that the user has measured.
 func (c *Ticks) Advance(dt time.Duration) {
-	parts := uint64(min(dt, maxAdvance)) * uint64(c.Rate)
+	parts := uint64(max(min(dt, time.Hour), 0)) * uint64(c.Rate)
+	parts = min(parts, maxAdvance*tickParts)
 	counted := min(parts, c.prepaid)
 	c.prepaid -= counted
 	c.measured = true
