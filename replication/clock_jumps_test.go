@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAClientThatSleptForLongIsHeardAtOnce: what the server acknowledged before is not completed to a time after it,
+// TestAClientThatSleptForLongReachesItsServerAtOnce: what the server acknowledged before is not completed to a time after it,
 // however long the client slept: 16 bits of a time wrap after 18 minutes at 60 ticks per second.
-func TestAClientThatSleptForLongIsHeardAtOnce(t *testing.T) {
+func TestAClientThatSleptForLongReachesItsServerAtOnce(t *testing.T) {
 	for _, slept := range []time.Duration{time.Minute, 18 * time.Minute, 1092 * time.Second, 1093 * time.Second, time.Hour} {
 		x := connectedWire(t, messageSchema(), WithTimeout(0))
 		var got []uint32

@@ -36,11 +36,16 @@ type clock struct {
 	path     path
 	required float64 // the offset that covers the gaps
 	computed float64 // when required was computed
-	slewing  bool
-	hurry    bool // the path changed, so that required is far off and certain
-	catches  bool // the same of the server's speed: time may pass as fast or slowly as that makes states come
+	slew
 
 	counts counts
+}
+
+// slew is why time goes slower or faster than the server's.
+type slew struct {
+	slewing bool // it does
+	hurry   bool // the path changed, so that required is far off and certain
+	catches bool // the same of the server's speed: time may pass as fast or slowly as that makes states come
 }
 
 // limits are what the user may choose.

@@ -83,7 +83,9 @@ func New(client *replication.Client, opts ...Option) *Playout {
 // It writes the components named with [Interpolate] and the like in all replicas. Before the first state of a session
 // has arrived, it changes nothing.
 //
-// Panics if dt is negative, if the world is locked, and in a hook.
+// A negative dt counts as 0, see [replication.ClientStats].
+//
+// Panics if the world is locked, and in a hook.
 func (p *Playout) Advance(dt time.Duration) {
 	p.mustExist()
 	calls := p.inside.Apply.Calls
@@ -91,13 +93,10 @@ func (p *Playout) Advance(dt time.Duration) {
 	p.inside.Apply.Hooks.NotInHook("Playout.Advance")
 	defer calls.Leave(calls.Enter(exclusive.PlayoutAdvance))
 	calls.PermitReading() // for the function of Custom, and Arche's listener
-	switch {
-	case dt < 0:
-		panic(fmt.Sprintf("playout: Advance by %v: measure time with a clock that does not go back, "+
-			"such as time.Now and Sub", dt))
-	case p.world.IsLocked():
+	if p.world.IsLocked() {
 		panic("playout: Advance on a locked world: call it outside of queries")
 	}
+	dt = max(dt, 0) // the client counts clocks that go back
 	if p.watch.Sessions != p.sessions {
 		p.sessions = p.watch.Sessions
 		p.restart()

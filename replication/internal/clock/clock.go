@@ -27,6 +27,7 @@ type Ticks struct {
 	arrived float64 // when the latest packet did
 	recent  recent
 	drift   drift
+	meter   paceMeter
 	trip    float64 // the shortest recent round trip
 	Jitter  float64 // mean deviation of late
 	late    float64 // how much later packets arrive than the fastest, in the mean
@@ -203,6 +204,7 @@ func (c *Ticks) take(a arrival) {
 // takeTick takes the tick of a packet that arrives now.
 func (c *Ticks) takeTick(tick uint32) {
 	now := c.time()
+	c.meter.note(tick, now, c.Rate)
 	if !c.Known {
 		c.Known, c.Newest, c.Base, c.settled = true, tick, tick-c.Now, now+c.seconds(1./2)
 		c.ahead = -c.fraction()
@@ -251,6 +253,9 @@ func (c *Ticks) NoteSent() { c.sentAt[c.Now%uint32(len(c.sentAt))] = uint8(c.fra
 
 // RoundTrip returns the round trip in ticks.
 func (c *Ticks) RoundTrip() float64 { return float64(c.Trip.Smooth) / 8 }
+
+// Pace returns how many ticks the server made in a tick of the client lately, or 0 if that is not known yet.
+func (c *Ticks) Pace() float64 { return c.meter.pace }
 
 // Speed returns how many ticks the server makes in a tick of the client, as far as known: 0.95 if it makes 57 where it
 // should make 60. lasts is for how many ticks of the client it has been that already.

@@ -3,8 +3,7 @@ package clock
 import "math"
 
 // A drift follows how fast the server really ticks. A loop that sleeps for full milliseconds or is short of time makes
-// fewer ticks than it should, one with a coarse clock may make more. The ticks that do not come are not owed: the
-// server's time passes as fast as its ticks come.
+// fewer ticks than it should, one with a coarse clock may make more. The server's time passes as fast as its ticks come.
 //
 // The sign of another speed is that the least delays of spans of time lie on a slope. Jitter and loss hardly change a
 // least delay, and a change of the path is a step, which no slope fits.

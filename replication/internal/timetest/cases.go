@@ -158,10 +158,10 @@ func PlayServerRate(t testing.TB, seed uint64, share, known float64) (off, again
 
 // measureRate plays for some seconds.
 func (p *play) measureRate(seconds float64) (m Rate) {
-	asked, missed, waited := p.asked, p.missed, p.waited
+	asked, missed, waited := p.asked, p.missed, p.waits.sum
 	p.run(seconds, func() { m.Error = max(m.Error, p.off()) })
 	asked, missed = p.asked-asked, p.missed-missed
-	return Rate{(p.waited - waited) / 1000 / float64(asked-missed), float64(missed) / float64(asked), m.Error}
+	return Rate{(p.waits.sum - waited) / 1000 / float64(asked-missed), float64(missed) / float64(asked), m.Error}
 }
 
 // playRates changes between all frame rates.
