@@ -106,7 +106,9 @@ func (c *Client) Connected() bool {
 // Stats returns the client's counters.
 func (c *Client) Stats() ClientStats {
 	c.mustExist()
-	return ClientStats(c.stats)
+	stats := ClientStats(c.stats)
+	stats.Pace = c.clock.Pace()
+	return stats
 }
 
 // Receive takes a packet from the server. It only decodes the packet: the world changes in Apply. The packet is not

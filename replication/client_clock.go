@@ -1,14 +1,13 @@
 package replication
 
 import (
-	"fmt"
 	"math"
 	"time"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 )
 
-// Advance advances the client's time by dt, the time since the last call, measured on a clock that does not go back.
+// Advance advances the client's time by dt, the time since the last call.
 // Call it once per frame, before [Client.Receive] and [Client.Apply], at any frame rate:
 //
 //	for range frames {
@@ -26,18 +25,21 @@ import (
 // Pauses do no harm: at most a second of the time between two Applies counts as waiting for the server. After a pause,
 // [Client.ServerTick] is right again as soon as packets have arrived.
 //
-// Panics if dt is negative, in a hook and in a message handler.
+// A negative dt, of a clock that was set back or of a ticker under load, counts as 0 and in [ClientStats]. If dt has
+// another unit, or is missing at a frame rate that is not the tick rate, ClientStats.Pace is far from 1.
+//
+// Panics in a hook and in a message handler.
 func (c *Client) Advance(dt time.Duration) {
 	c.mustExist()
 	c.apply.Hooks.NotInHook("Advance")
 	if c.messages != nil && c.messages.Handling {
 		panic("replication: Advance in a message handler: call it once per frame, before Apply")
 	}
-	if dt < 0 {
-		panic(fmt.Sprintf("replication: Advance by %v: measure time with a clock that does not go back, "+
-			"such as time.Now and Sub", dt))
-	}
 	defer c.guard().Leave(c.guard().Enter(exclusive.ClientAdvance))
+	if dt < 0 {
+		c.stats.ClockSteps++
+		dt = 0
+	}
 	c.clock.Advance(dt)
 	c.followClock()
 }

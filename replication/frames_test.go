@@ -24,6 +24,26 @@ func TestTimeAtAllFrameRates(t *testing.T) {
 	require.Less(t, worst.StartedSeconds, 1.0)
 }
 
+// TestServersThatDoNotHoldTheirRate: what a client knows of the server's time, and when it gives its inputs, follows the
+// ticks that the server makes, not those that it should make.
+func TestServersThatDoNotHoldTheirRate(t *testing.T) {
+	t.Parallel()
+	replicationtest.OneGoroutine(t)
+	exact, _ := timetest.PlayServerRate(t, timetest.Seed, 1, 5)
+	for _, share := range []float64{0.5, 0.75, 0.95, 0.98, 1.02, 1.05, 1.2} {
+		off, again := timetest.PlayServerRate(t, timetest.Seed, share, 6)
+		t.Logf("%v of the rate: inputs wait %.0f ms, %.1f %% missed, clock off by %.1f ticks; "+
+			"3 s after it is right again %.0f ms, %.1f %%, %.1f", share, 1000*off.Wait, 100*off.Missed, off.Error,
+			1000*again.Wait, 100*again.Missed, again.Error)
+		require.Less(t, off.Wait, exact.Wait*max(1, 1/share)+0.03)
+		require.Less(t, off.Missed, 0.01)
+		require.Less(t, off.Error, 2.5)
+		require.Less(t, again.Wait, exact.Wait+0.05)
+		require.Less(t, again.Missed, 0.01)
+		require.Less(t, again.Error, 2.5)
+	}
+}
+
 // TestInputsOfSlowClients arrive in time, too, but for those of frames whose packet is lost.
 func TestInputsOfSlowClients(t *testing.T) {
 	t.Parallel()

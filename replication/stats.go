@@ -132,6 +132,13 @@ type ClientStats struct {
 
 	Acks uint64 // acknowledgement packets sent
 
+	ClockSteps uint64 // negative times that [Client.Advance] was given: they counted as 0
+
+	// Pace is how many ticks the server made in a tick of the client's time, in a recent span of 5 seconds; 0 before the
+	// first one. It is near 1. Otherwise the server does not hold its rate, or the client's time is wrong: it is given to
+	// Advance in another unit, or not at all.
+	Pace float64
+
 	Messages          uint64 // sent to the server, each counted once
 	MessagesResent    uint64 // times that a reliable one, or a fragment of one, was sent again
 	MessagesDropped   uint64 // not sent, or not delivered, for lack of room or of the state they wait for

@@ -30,15 +30,22 @@ type clock struct {
 	unsettledFor float64 // from the first of them to the last one
 
 	pace     pace
+	server   float64 // its speed, as the client last knew it
 	gaps     gaps
 	losses   losses
 	path     path
 	required float64 // the offset that covers the gaps
 	computed float64 // when required was computed
-	slewing  bool
-	hurry    bool // the path changed, so that required is far off and certain
+	slew
 
 	counts counts
+}
+
+// slew is why time goes slower or faster than the server's.
+type slew struct {
+	slewing bool // it does
+	hurry   bool // the path changed, so that required is far off and certain
+	catches bool // the same of the server's speed: time may pass as fast or slowly as that makes states come
 }
 
 // limits are what the user may choose.
@@ -54,17 +61,19 @@ type counts struct {
 }
 
 const (
-	firstIntervals = 2.4   // delay in intervals until enough gaps were seen
-	enoughGaps     = 64    // to trust them
-	deadBand       = 0.1   // intervals: smaller errors are left alone
-	recompute      = 0.1   // seconds between computations of the required offset
-	snapAfter      = 0.4   // seconds: a larger error is not worked off, time jumps
-	longestGap     = 0.7   // seconds: to cover longer ones is not worth the delay
-	maxAhead       = 0.25  // seconds: how far time goes on without a newer state
-	maxAlive       = 1     // seconds: the same without a packet, if the world rests
-	manyUnsettled  = 32    // states: losses are hardly the reason for so many in a row
-	mostSaving     = 0.125 // seconds: for so long a server saves up at most, and with all that rests it waits longer
-	longFrame      = 0.1   // seconds: in a longer frame, nobody knows when packets arrived, unless most are longer
+	firstIntervals             = 2.4    // delay in intervals until enough gaps were seen
+	enoughGaps                 = 64     // to trust them
+	deadBand                   = 0.1    // intervals: smaller errors are left alone
+	recompute                  = 0.1    // seconds between computations of the required offset
+	snapAfter                  = 0.4    // seconds: a larger error is not worked off, time jumps
+	longestGap                 = 0.7    // seconds: to cover longer ones is not worth the delay
+	maxAhead                   = 0.25   // seconds: how far time goes on without a newer state
+	maxAlive                   = 1      // seconds: the same without a packet, if the world rests
+	manyUnsettled              = 32     // states: losses are hardly the reason for so many in a row
+	slowestCatch, fastestCatch = 0.5, 2 // speeds of time while it catches up with another speed of the server
+	muchSpeed                  = 0.01   // a difference of speeds that counts at once
+	mostSaving                 = 0.125  // seconds: for so long a server saves up at most, and with all that rests it waits longer
+	longFrame                  = 0.1    // seconds: in a longer frame, nobody knows when packets arrived, unless most are longer
 )
 
 // setInterval sets the interval between states to what it is now. If it changed, so do the gaps.
@@ -85,6 +94,21 @@ func (c *clock) setInterval(interval float64) {
 
 // perSecond returns how many ticks the server makes in a second, as far as known.
 func (c *clock) perSecond() float64 { return c.rate * (1 + c.pace.ahead) }
+
+// follow makes the client's clock run at the server's speed, in ticks per tick that it should make, when the client
+// finds that it is another one. Smaller differences are left to the pace.
+func (c *clock) follow(speed, lasts float64) {
+	was := c.server
+	if c.server = speed; speed == was || was == 0 || math.Abs(speed-1-c.pace.ahead) < muchSpeed {
+		return
+	}
+	old := 1 + c.pace.ahead
+	c.pace.begin(speed - 1)
+	c.path.straighten(c.interval * (old/speed - 1))
+	c.path.restart()
+	c.gaps.restart((lasts+c.rate)*speed, c.path.base())
+	c.required, c.computed, c.slewing, c.hurry, c.catches = c.want(), c.now, true, true, true
+}
 
 // pass makes time pass for the client, and returns it in ticks.
 func (c *clock) pass(seconds float64) (ticks float64) {
@@ -212,7 +236,7 @@ func (c *clock) speed(dt float64) float64 {
 	off := math.Abs(late)
 	if off > snapAfter*c.rate {
 		c.time = c.now - dt - c.required
-		c.slewing, c.hurry = false, false
+		c.slewing, c.hurry, c.catches = false, false, false
 		c.counts.snaps++
 		return 1
 	}
@@ -220,11 +244,13 @@ func (c *clock) speed(dt float64) float64 {
 		return 1
 	}
 	if c.slewing = off > 0.02*c.interval; !c.slewing {
-		c.hurry = false
+		c.hurry, c.catches = false, false
 		return 1
 	}
 	change := max(0.004, 0.05*off/c.interval)
 	switch {
+	case c.catches:
+		change = 1
 	case c.hurry:
 		change = 0.25
 	case off > c.interval:
@@ -232,6 +258,9 @@ func (c *clock) speed(dt float64) float64 {
 	}
 	if dt > 0 {
 		change = min(change, off/dt) // a long frame must not go too far
+	}
+	if c.catches {
+		return min(max(1-math.Copysign(change, late), slowestCatch), fastestCatch)
 	}
 	return min(max(1-math.Copysign(change, late), c.limits.slowest), c.limits.fastest)
 }
@@ -303,6 +332,13 @@ func (p *path) restart() {
 	if p.n >= confirming {
 		p.begin(confirming)
 		p.anchor, p.confirmed = p.base(), 0
+	}
+}
+
+// straighten makes the latest offsets what they would have been without some growth from each to the next.
+func (p *path) straighten(growth float64) {
+	for i := range min(p.n, confirming) {
+		p.recent[(p.n-1-i)%confirming] += growth * float64(i)
 	}
 }
 

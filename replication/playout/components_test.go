@@ -271,7 +271,6 @@ func TestMisuseIsAnsweredBySentences(t *testing.T) {
 		"no function":     {func() { playout.Custom[place](p, nil) }, "needs a function"},
 		"cut":             {func() { playout.Cut[teleports](p, "M") }, `no replicated field "M"`},
 		"hermite":         {func() { playout.Hermite[health, place](p, 1) }, "each field needs one with its velocity"},
-		"backwards":       {func() { p.Advance(-1) }, "a clock that does not go back"},
 		"locked": {func() {
 			q := g.local.Query(ecs.All())
 			defer q.Close()

@@ -75,6 +75,23 @@ func (g *gaps) shift(by float64, latest int, most float64) {
 	})
 }
 
+// restart forgets the latest states, of so many ticks, and makes the least of the other offsets what it is now.
+func (g *gaps) restart(latest, least float64) {
+	age := 0.
+	for g.n > 0 && age < latest {
+		at := (g.next - 1 + maxGaps) % maxGaps
+		age += float64(g.ring[at].length)
+		g.lengths[g.ring[at].length]--
+		g.next, g.n = at, g.n-1
+	}
+	g.change(func(int, *gap) {})
+	if g.n == 0 {
+		return
+	}
+	by := least - g.offsets[0]
+	g.change(func(_ int, gap *gap) { gap.offset, gap.shifted = gap.offset+by, g.shifted })
+}
+
 // straighten makes offsets what they would have been if they had not grown by a slope per tick for so long. What looked
 // like another path meanwhile was none, as far as that explains it, but for some slack.
 func (g *gaps) straighten(slope, lasted, slack float64) {

@@ -85,6 +85,12 @@ func (p *pace) add(offset, rate float64) (slope, lasted float64) {
 	return slope, lasted
 }
 
+// begin starts to measure a pace that has become another one.
+func (p *pace) begin(ahead float64) {
+	p.ahead = min(max(1+ahead, 1./mostFactor), mostFactor) - 1
+	p.any, p.periods, p.states, p.length = false, p.periods[:0], 0, 0
+}
+
 // longer returns how many periods to look at next: twice as many, all of them, or more than there are.
 func longer(n, all int) int {
 	if n == all {

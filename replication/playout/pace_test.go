@@ -138,3 +138,37 @@ func TestWhatIsNoOtherPace(t *testing.T) {
 		require.Less(t, delay/float64(frames), c.delay, c.name)
 	}
 }
+
+// TestPacesThatPass: after a server has ticked at half its rate for ten seconds, the delay is nearly what it was within three.
+func TestPacesThatPass(t *testing.T) {
+	replicationtest.OneGoroutine(t)
+	r := newRand(t)
+	for _, rate := range []float64{20, 60} {
+		for _, pace := range []float64{0.5, 0.75, 0.95, 1.05} {
+			g := newGame(t, r.Uint64(), profile{oneWay: 0.045, jitter: 0.005, loss: 0.02}, rate)
+			v := newView(g)
+			playout.Interpolate[place](v.Playout)
+			e := g.spawn(place{})
+			g.onTick = func(n int) { g.place(e).X = float32(n) * 0.1 }
+			measure := func(seconds float64) (delay float64) {
+				frames := 0
+				v.after = func(float64) { delay, frames = delay+v.Stats().Delay.Seconds(), frames+1 }
+				g.run(seconds)
+				v.after = nil
+				return delay / float64(frames)
+			}
+			g.run(20)
+			before := measure(5)
+			g.rate = pace * rate
+			g.shift = g.now - float64(g.ticked)/g.rate
+			during := measure(10)
+			g.rate = rate
+			g.shift = g.now - float64(g.ticked)/rate
+			first := measure(3)
+			after := measure(5)
+			t.Logf("%v ticks/s, pace %v: delay %.0f ms before, %.0f during, %.0f and %.0f after", rate, pace,
+				1000*before, 1000*during, 1000*first, 1000*after)
+			require.InDelta(t, before, after, 0.25*before+0.025)
+		}
+	}
+}

@@ -84,10 +84,12 @@ func New(client *replication.Client, opts ...Option) *Playout {
 // It writes the components named with [Interpolate] and the like in all replicas. Before the first state of a session
 // has arrived, it changes nothing.
 //
+// A negative dt counts as 0, see [replication.ClientStats].
+//
 // Call it on the goroutine of Apply, or hold a mutex around each call of both. On another goroutine, the first 128
 // calls take a millisecond longer, so that what Apply's goroutine calls meanwhile panics if there is no mutex.
 //
-// Panics if dt is negative, if the world is locked, and in a hook.
+// Panics if the world is locked, and in a hook.
 func (p *Playout) Advance(dt time.Duration) {
 	p.mustExist()
 	calls := p.inside.Apply.Calls
@@ -96,13 +98,10 @@ func (p *Playout) Advance(dt time.Duration) {
 	defer calls.Leave(calls.Enter(exclusive.PlayoutAdvance))
 	calls.Meet()
 	calls.PermitReading() // for the function of Custom, and Arche's listener
-	switch {
-	case dt < 0:
-		panic(fmt.Sprintf("playout: Advance by %v: measure time with a clock that does not go back, "+
-			"such as time.Now and Sub", dt))
-	case p.world.IsLocked():
+	if p.world.IsLocked() {
 		panic("playout: Advance on a locked world: call it outside of queries")
 	}
+	dt = max(dt, 0) // the client counts clocks that go back
 	if p.watch.Sessions != p.sessions {
 		p.sessions = p.watch.Sessions
 		p.restart()
@@ -196,6 +195,7 @@ func (p *Playout) receive(dt time.Duration) {
 	c.rate = float64(p.client.TickRate())
 	c.setInterval(float64(p.client.SendInterval()))
 	p.watch.Keep = delta.Tick(c.rate + 3*c.interval) // longer than almost any delay
+	c.follow(p.inside.Clock.Speed())
 	ticks := c.pass(dt.Seconds())
 	c.alive = p.alive()
 	short := dt.Seconds() <= longFrame

@@ -26,6 +26,8 @@ type Ticks struct {
 	settled float64 // until this time the estimate may jump forward
 	arrived float64 // when the latest packet did
 	recent  recent
+	drift   drift
+	meter   paceMeter
 	trip    float64 // the shortest recent round trip
 	Jitter  float64 // mean deviation of late
 	late    float64 // how much later packets arrive than the fastest, in the mean
@@ -62,7 +64,7 @@ const (
 func (c *Ticks) Begin(tick, rate uint32) {
 	own := c.pace
 	own.Now, own.wraps, own.part, own.Rate = 0, 0, 0, rate
-	*c = Ticks{pace: own}
+	*c = Ticks{pace: own, drift: drift{speed: 1}}
 	c.Arrive(tick)
 }
 
@@ -71,7 +73,8 @@ func (c *Ticks) seconds(share float64) float64 { return share * float64(c.Rate) 
 
 // Advance lets time pass that the user has measured.
 func (c *Ticks) Advance(dt time.Duration) {
-	parts := uint64(min(dt, maxAdvance)) * uint64(c.Rate)
+	parts := uint64(max(min(dt, time.Hour), 0)) * uint64(c.Rate)
+	parts = min(parts, maxAdvance*tickParts)
 	counted := min(parts, c.prepaid)
 	c.prepaid -= counted
 	c.measured = true
@@ -127,7 +130,10 @@ func (c *Ticks) pass(parts uint64) {
 		c.settle()
 		ticks -= stop
 	}
-	c.slew(ticks)
+	drifted := (c.drift.speed - 1) * ticks
+	c.ahead += drifted
+	c.recent.shift(-drifted)
+	c.slew(ticks + drifted)
 }
 
 // slew moves the estimate on for some ticks, towards what recent packets show.
@@ -142,7 +148,10 @@ func (c *Ticks) slew(ticks float64) {
 }
 
 // settle lets the estimate jump forward for a while, since a pause may have made it wrong.
-func (c *Ticks) settle() { c.settled = max(c.settled, c.time()+c.seconds(1./4)) }
+func (c *Ticks) settle() {
+	c.settled = max(c.settled, c.time()+c.seconds(1./4))
+	c.drift.restart()
+}
 
 // jump moves the estimate forward at once if it has just begun or is far off.
 func (c *Ticks) jump() {
@@ -195,6 +204,7 @@ func (c *Ticks) take(a arrival) {
 // takeTick takes the tick of a packet that arrives now.
 func (c *Ticks) takeTick(tick uint32) {
 	now := c.time()
+	c.meter.note(tick, now, c.Rate)
 	if !c.Known {
 		c.Known, c.Newest, c.Base, c.settled = true, tick, tick-c.Now, now+c.seconds(1./2)
 		c.ahead = -c.fraction()
@@ -205,9 +215,11 @@ func (c *Ticks) takeTick(tick uint32) {
 	delay := float64(int32(c.Now-(tick-c.Base))) + c.fraction()
 	if late := delay - c.recent.delay(); now-c.arrived > c.seconds(1./4) && late > c.seconds(1./8) {
 		c.recent.restart(delay) // the server has paused
+		c.drift.restart()
 	}
 	c.arrived = now
 	c.recent.noteDelay(delay, now, c.seconds(3./4))
+	c.drift.note(delay, now, c.Jitter, c.seconds(driftSpan))
 	c.trip = c.recent.trip(c.trip)
 	if c.hitch() {
 		return
@@ -241,6 +253,13 @@ func (c *Ticks) NoteSent() { c.sentAt[c.Now%uint32(len(c.sentAt))] = uint8(c.fra
 
 // RoundTrip returns the round trip in ticks.
 func (c *Ticks) RoundTrip() float64 { return float64(c.Trip.Smooth) / 8 }
+
+// Pace returns how many ticks the server made in a tick of the client lately, or 0 if that is not known yet.
+func (c *Ticks) Pace() float64 { return c.meter.pace }
+
+// Speed returns how many ticks the server makes in a tick of the client, as far as known: 0.95 if it makes 57 where it
+// should make 60. lasts is for how many ticks of the client it has been that already.
+func (c *Ticks) Speed() (speed, lasts float64) { return c.drift.speed, c.time() - c.drift.since }
 
 // ServerTick returns the server's present tick, counted from Base.
 func (c *Ticks) ServerTick() float64 { return c.time() + c.ahead }

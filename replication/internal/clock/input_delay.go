@@ -27,6 +27,7 @@ type InputDelay struct {
 	loanOf  float64
 	loanEnd float64
 	usual   float64 // extra before that
+	speed   float64 // of the server, when extra was what it needs
 
 	from   delta.Tick // inputs from this tick on were given with this delay
 	before delta.Tick // and those between with one that was shorter by raised
@@ -106,6 +107,9 @@ func (l *InputDelay) Follow(c *Ticks) {
 	if now > l.loanEnd {
 		l.endLoan()
 	}
+	if l.speed != c.drift.speed {
+		l.followSpeed(c)
+	}
 	off := l.wanted(c) - l.given
 	raise := ticks * min(max(off/2, leastRaise), mostRaise)
 	lower := ticks * min(max(-off/16, leastLower), mostLower)
@@ -118,10 +122,18 @@ func (l *InputDelay) Follow(c *Ticks) {
 	if !l.Known || int32(tick-l.tick) > 0 {
 		l.tick, l.Known = tick, true
 	}
-	l.draw(c, ticks)
+	l.draw(c, ticks*c.drift.speed)
 	if now < c.settled || math.Abs(c.off()) > 1+c.Jitter {
 		l.renew(c) // what is late or early because of a pause is no guide
 	}
+}
+
+// followSpeed takes back what inputs that were late because of another speed of the server have added to the delay.
+func (l *InputDelay) followSpeed(c *Ticks) {
+	if l.speed = c.drift.speed; l.loan > 0 {
+		l.extra, l.loan = l.usual, 0
+	}
+	l.renew(c)
 }
 
 // draw lets the time of predictions go on by some ticks. It goes from the tick before Tick to Tick, evenly,

@@ -23,8 +23,9 @@ type pace struct {
 const (
 	// tickParts is the number of parts of a tick: a nanosecond has Rate of them.
 	tickParts = uint64(time.Second)
-	// maxAdvance bounds the time that passes at once. Nobody measures a longer pause.
-	maxAdvance = time.Hour
+	// maxAdvance bounds the ticks that pass at once. Times of the client go over the wire in 16 bits, and a longer step
+	// would make one from before a pause look like one from after it. How long a pause was shows the server's tick.
+	maxAdvance = 1 << 13
 	// frameShare smooths the length of frames.
 	frameShare = 16
 )

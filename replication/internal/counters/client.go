@@ -25,6 +25,9 @@ type ClientCounters struct {
 
 	Acks uint64
 
+	ClockSteps uint64
+	Pace       float64
+
 	Messages          uint64
 	MessagesResent    uint64
 	MessagesDropped   uint64

@@ -275,6 +275,9 @@ func (t *ClientMessages) Receive(packet, body []byte, key wire.Key, near uint32)
 	if !key.Matches(packet, 0, h.Time) {
 		return wire.ErrChecksum
 	}
+	if !t.seen.Believes(&h, near, true, !key.Off) {
+		return wire.ErrStale
+	}
 	k := &t.Parser
 	k.Header = h
 	if err := k.Parse(rest, &t.In); err != nil {

@@ -379,6 +379,9 @@ func (t *PeerMessages) ReceivePacket(packet, body []byte) error {
 	if !t.Up.Matches(packet, 0, h.Time) {
 		return wire.ErrChecksum
 	}
+	if !t.seen.Believes(&h, t.seen.Newest, t.seen.Any, !t.Up.Off) {
+		return wire.ErrStale
+	}
 	if t.packets == MaxPacketsPerTick {
 		t.Stats.Floods++
 		return ErrFlood

@@ -6,6 +6,7 @@ package seam
 
 import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
+	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
@@ -20,6 +21,7 @@ import (
 type Client struct {
 	Schema *schema.Schema
 	Recv   *receive.Receiver // held states, and what is known of ticks; Watch may be set
+	Clock  *clock.Ticks      // the client's time, and the server's as it knows that
 	Apply  *apply.Applier    // the world, and which entity shows which slot; View.Replaced and Lingering may be set
 	// Messages may have Shown set: the play-out time that the inputs to come are stamped with; and Tick, while a
 	// message of that tick is handled. It is nil if the schema has neither messages nor inputs. Once it is Closed,

@@ -134,6 +134,36 @@ func PlaySlow(t testing.TB, seed uint64) (worst float64) {
 	return worst
 }
 
+// A Rate is how a client does whose server ticks at another rate than it should.
+type Rate struct {
+	Wait   float64 // seconds from giving an input to its tick, in the mean
+	Missed float64 // share of ticks without an input
+	Error  float64 // of the estimate of the server's tick, in ticks, at most
+}
+
+// PlayServerRate plays a server of 60 ticks per second that makes share of them: for some seconds until that is known,
+// and then until it has been measured. Afterwards, its rate is right again for 3 seconds before the second measurement.
+func PlayServerRate(t testing.TB, seed uint64, share, known float64) (off, again Rate) {
+	link := netsim.Config{Latency: 40, Jitter: 8, Loss: 0.01}
+	p := newPlay(t, seed, &setting{tickRate: 60, interval: 1, fps: 60, uneven: 0.05, link: link})
+	p.run(5, nil)
+	exact := p.tickLength
+	p.tickLength = exact / share
+	p.run(known, nil)
+	off = p.measureRate(10)
+	p.tickLength = exact
+	p.run(3, nil)
+	return off, p.measureRate(5)
+}
+
+// measureRate plays for some seconds.
+func (p *play) measureRate(seconds float64) (m Rate) {
+	asked, missed, waited := p.asked, p.missed, p.waits.sum
+	p.run(seconds, func() { m.Error = max(m.Error, p.off()) })
+	asked, missed = p.asked-asked, p.missed-missed
+	return Rate{(p.waits.sum - waited) / 1000 / float64(asked-missed), float64(missed) / float64(asked), m.Error}
+}
+
 // playRates changes between all frame rates.
 func (p *play) playRates(note func(string, measurement)) {
 	change := func(from, to float64) {

@@ -53,6 +53,13 @@ type play struct {
 
 	skipped       int // ticks that the client gave no input for
 	asked, missed int // ticks of the server since the first input, and those without an input of their own
+	waits         waits
+}
+
+// waits are how long inputs were given before their ticks.
+type waits struct {
+	from [256]float64 // when the input of a tick was given, by tick modulo 256
+	sum  float64
 }
 
 // setting is how a play begins.
@@ -161,6 +168,7 @@ func (p *play) tick() {
 			p.missed++
 		} else {
 			require.Equal(p.t, uint16(next), in.Stamp)
+			p.waits.sum += p.now - p.waits.from[next%uint32(len(p.waits.from))]
 		}
 	}
 	p.server.Replicate()
@@ -187,7 +195,9 @@ func (p *play) frame() {
 		}
 		p.given, p.gives = newest, true
 		for tick := newest - p.mostInputs() + 1; tick != newest+1; tick++ {
-			_ = replication.SetInput(p.client, tick, command{uint16(tick)})
+			if replication.SetInput(p.client, tick, command{uint16(tick)}) == nil {
+				p.waits.from[tick%uint32(len(p.waits.from))] = p.now
+			}
 		}
 	}
 	require.NoError(p.t, p.client.Apply())

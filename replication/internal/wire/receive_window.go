@@ -10,7 +10,7 @@ const WindowSize = 1024
 type ReceiveWindow struct {
 	Newest uint32                  // before the first packet, the sequence before it
 	Any    bool                    // a packet arrived
-	far    uint32                  // of the latest packet, if Near refused it; otherwise Newest
+	far    farJump                 // of a packet that Near refused
 	seen   [WindowSize / 64]uint64 // bit by sequence modulo WindowSize
 	acked  [WindowSize / 64]uint64
 
@@ -22,7 +22,7 @@ type ReceiveWindow struct {
 // NewReceiveWindow returns the window of a session whose first packet has the given
 // sequence. Packets before that are not of this session.
 func NewReceiveWindow(first uint32) ReceiveWindow {
-	w := ReceiveWindow{Newest: first - 1, far: first - 1}
+	w := ReceiveWindow{Newest: first - 1}
 	for i := range w.seen {
 		w.seen[i] = ^uint64(0)
 	}
@@ -43,12 +43,21 @@ func (w *ReceiveWindow) Fresh(sequence uint32) bool {
 // that is more than a window ahead is believed only if another one near it was refused just before: after an outage in
 // which many packets were lost, that costs one more. A packet that is less far ahead leaves all later ones fresh.
 func (w *ReceiveWindow) Near(sequence uint32) bool {
-	if int32(sequence-w.Newest) <= WindowSize {
-		return true
-	}
-	apart := int32(sequence - w.far)
-	w.far = sequence
-	return apart != 0 && -WindowSize < apart && apart < WindowSize
+	return int32(sequence-w.Newest) <= WindowSize || w.far.confirms(sequence)
+}
+
+// A farJump remembers the last number that was too far ahead to be believed at once.
+type farJump struct {
+	number uint32
+	any    bool
+}
+
+// confirms reports whether the number before was near to this one, and another. If not, this one is remembered.
+func (f *farJump) confirms(number uint32) bool {
+	apart := int32(number - f.number)
+	near := f.any && apart != 0 && -WindowSize < apart && apart < WindowSize
+	*f = farJump{number, true}
+	return near
 }
 
 // Add notes that a fresh packet arrived and whether to acknowledge it.
@@ -61,7 +70,7 @@ func (w *ReceiveWindow) Add(h *StateHeader, ack bool) {
 		}
 		w.Newest = sequence
 	}
-	w.far = w.Newest
+	w.far = farJump{}
 	w.set(sequence, true, ack)
 	w.ticks[sequence%WindowSize], w.intervals[sequence%WindowSize] = h.Tick, h.Interval
 }

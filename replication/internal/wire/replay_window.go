@@ -8,11 +8,24 @@ const seenTicks = 128
 type ReplayWindow struct {
 	Newest uint32
 	Any    bool
+	far    farJump           // of a packet that Believes refused
 	seen   [seenTicks]uint16 // by time modulo seenTicks: bit by index
 }
 
 // Near returns the time near which short times are completed.
 func (s *ReplayWindow) Near() uint32 { return s.Newest }
+
+// Believes reports whether the time of a packet may be the one that it was completed to. A short time is that of a
+// packet whose sender knew that a time not long before had arrived. If that is not so, the packet is from before a pause
+// and 2^16 is too much. Without a checksum, one that is farther ahead than usual is believed as [ReceiveWindow.Near]
+// does it: if a time near to it was refused just before. near is the time that it was completed by, if any is known.
+func (s *ReplayWindow) Believes(h *MessageHeader, near uint32, known, checked bool) bool {
+	ahead := int32(h.Time - near)
+	if h.Long || !known || ahead <= 0 {
+		return true
+	}
+	return ahead <= ShortTime && (checked || ahead <= WindowSize || s.far.confirms(h.Time))
+}
 
 // Fresh reports whether a packet is new: it has not arrived before and is not older than the window.
 func (s *ReplayWindow) Fresh(time uint32, index uint) bool {

@@ -1,0 +1,92 @@
+package clock
+
+import "math"
+
+// A drift follows how fast the server really ticks. A loop that sleeps for full milliseconds or is short of time makes
+// fewer ticks than it should, one with a coarse clock may make more. The server's time passes as fast as its ticks come.
+//
+// The sign of another speed is that the least delays of spans of time lie on a slope. Jitter and loss hardly change a
+// least delay, and a change of the path is a step, which no slope fits.
+type drift struct {
+	speed float64 // ticks of the server in a tick of the client
+	since float64 // when it became that
+
+	least  point // the delay of the present span
+	from   float64
+	seen   int // delays in it; 0: there is no present span
+	points [mostPoints]point
+	n      int
+}
+
+// A point is a delay at a time, in ticks of the client.
+type point struct{ at, delay float64 }
+
+const (
+	mostPoints  = 12
+	leastPoints = 3
+	driftSpan   = 1. / 4 // seconds
+	// leastGrowth is by how many ticks the delay grows, or shrinks, between the first and the last of all points if the
+	// speed is another one; for each point less, it is moreGrowth more.
+	leastGrowth, moreGrowth = 1.5, 0.75
+	jitterGrowth            = 4 // and so much more for each tick of jitter
+	leastSeen               = 4 // delays of which one is the least
+	// A slope fits if no point is farther off than leastOff, or than a share of the growth.
+	leastOff, offShare    = 0.5, 0.1
+	leastSpeed, mostSpeed = 0.2, 4
+)
+
+// restart forgets what was measured, since something else than the server's speed changes delays. The speed stays.
+func (d *drift) restart() { d.seen, d.n = 0, 0 }
+
+// note notes a delay. jitter is how much delays vary.
+func (d *drift) note(delay, now, jitter, span float64) {
+	if d.seen > 0 && (now-d.from < span || d.seen < leastSeen) {
+		if d.seen++; delay < d.least.delay {
+			d.least = point{now, delay}
+		}
+		return
+	}
+	if d.seen > 0 {
+		if d.n == mostPoints {
+			copy(d.points[:], d.points[1:])
+			d.n--
+		}
+		d.points[d.n] = d.least
+		d.n++
+		d.learn(jitter)
+	}
+	d.least, d.from, d.seen = point{now, delay}, now, 1
+}
+
+// learn finds the speed that the latest points show, if they do.
+func (d *drift) learn(jitter float64) {
+	for n := d.n; n >= leastPoints; n-- {
+		slope, off, lasted := fit(d.points[d.n-n : d.n])
+		grown := math.Abs(slope) * lasted
+		another := math.Abs(slope-(1-d.speed)) * lasted // than the speed would have it
+		if off > max(leastOff+jitter, offShare*grown) || another < leastGrowth+moreGrowth*float64(mostPoints-n)+jitterGrowth*jitter {
+			continue
+		}
+		d.since = d.points[d.n-n].at
+		if d.speed = min(max(1-slope, leastSpeed), mostSpeed); grown < leastGrowth+jitterGrowth*jitter {
+			d.speed = 1
+		}
+		return
+	}
+}
+
+// fit returns the slope that fits points best, by how much the farthest one is off, and how long they lasted.
+func fit(points []point) (slope, off, lasted float64) {
+	first := points[0]
+	var x, y, xx, xy float64
+	for _, p := range points {
+		at, delay := p.at-first.at, p.delay-first.delay
+		x, y, xx, xy = x+at, y+delay, xx+at*at, xy+at*delay
+	}
+	n := float64(len(points))
+	slope = (n*xy - x*y) / (n*xx - x*x)
+	for _, p := range points {
+		off = max(off, math.Abs(p.delay-first.delay-y/n-slope*(p.at-first.at-x/n)))
+	}
+	return slope, off, points[len(points)-1].at - first.at
+}
