@@ -38,6 +38,7 @@ type network struct {
 	oneWay  float64
 	jitter  float64 // mean of the additional delay
 	loss    float64
+	hold    float64 // packets arrive at multiples of so many seconds; 0: at any time
 	packets []flight
 	arrival float64             // when the packet arrived that is handed over
 	watch   func(packet []byte) // of every packet that is sent, lost or not
@@ -55,7 +56,11 @@ func (n *network) send(now float64, packet []byte) {
 	if n.rng.Float64() < n.loss {
 		return
 	}
-	n.packets = append(n.packets, flight{now + n.oneWay - n.jitter + n.jitter*n.rng.ExpFloat64(), bytes.Clone(packet)})
+	at := now + n.oneWay - n.jitter + n.jitter*n.rng.ExpFloat64()
+	if n.hold > 0 {
+		at = math.Ceil(at/n.hold) * n.hold
+	}
+	n.packets = append(n.packets, flight{at, bytes.Clone(packet)})
 }
 
 // receive hands over what has arrived, in the order of arrival.
