@@ -6,8 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 	"github.com/arche-replicate/arche-replicate/replication/playout"
 )
 
@@ -270,4 +272,41 @@ func TestAFeignedLongFrameIsRefused(t *testing.T) {
 	t.Logf("caught %d, missed %d", caught, free)
 	require.Greater(t, caught, 200)
 	require.LessOrEqual(t, free, 1)
+}
+
+// TestTimesAheadOfAcknowledgements: on a long way, a time of before the server's tick may still be of after all that the
+// client has. It is believed up to a quarter of a second after the first state that the client has not acknowledged.
+func TestTimesAheadOfAcknowledgements(t *testing.T) {
+	for _, c := range []struct {
+		rate  float64
+		delay float64 // seconds
+		ok    bool
+	}{
+		{60, 0.3, true},
+		{60, 0.1, true},
+		{60, -0.02, false},
+		{60, -0.15, false},
+		{20, 0.2, true},
+		{20, -0.1, false},
+	} {
+		g := newGame(t, 1, c.rate, 0)
+		g.up.oneWay, g.down.oneWay, g.up.jitter, g.down.jitter = 0.3, 0.3, 0, 0 // it acknowledges what is 0.6 s old
+		g.delay, g.unclamped = c.delay, true
+		g.run(5)
+		n := 0
+		g.tick = func() {
+			at, _ := seam.OfPeer(g.peer).Messages.Inputs.Stamp(delta.Tick(g.server.Tick() + 1))
+			require.False(t, at.Shown.Tick.After(delta.Tick(g.server.Tick())), "it is not of the future")
+			_, err := g.view()
+			if c.ok {
+				require.NoError(t, err, "delay %v", c.delay)
+			} else {
+				require.ErrorIs(t, err, ErrImplausible, "delay %v", c.delay)
+				require.ErrorContains(t, err, "is the newest that it has acknowledged")
+			}
+			n++
+		}
+		g.run(1)
+		require.Positive(t, n)
+	}
 }

@@ -1,8 +1,6 @@
 package receive
 
 import (
-	"math"
-
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
@@ -78,7 +76,6 @@ func (rc *Receiver) commitPart(p *stagedPart, now delta.Tick) error {
 	delete(rc.Parts, p.slot)
 	s := &rc.staged
 	s.entries, s.words = s.entries[:0], s.words[:0]
-	s.bits = math.MaxInt32 // the state is all that the packet completes: it has no other part
 	in, e := &rc.in.packed, entryHead{slot: p.slot}
 	in.beginState(a.bytes, &e)
 	if err := rc.readFull(in, &e, a.tick); err != nil || in.failed() || in.r.Finish() != nil {

@@ -123,7 +123,7 @@ func (s *staging) room(words []uint32, at *Place) []uint32 {
 
 // takeRow counts the work of a row that was decoded into the memory for it, and reports whether the row is valid.
 func (s *staging) takeRow(e *stagedEntry, at *Place, row []uint32) bool {
-	if s.work += at.work; !s.fair() || !at.Comp.ValidDecoded(row) {
+	if s.work += at.work; !at.Comp.ValidDecoded(row) {
 		return false
 	}
 	if at.offset < 0 {

@@ -82,7 +82,7 @@ func (s *SlotReader) Read(r *bitbuf.Reader, ref []SlotBlock, complete bool, limi
 // readEnd reads what writeEnd wrote.
 func readEnd(r *bitbuf.Reader, block int, order uint, limit uint64) (slot int) {
 	n := r.ReadExpGolomb(order)
-	if n > limit || uint64(block)+n > limit>>6+1 {
+	if uint64(block)+n > limit>>6+1 { // if the sum wraps around, the range ends before it begins
 		r.Fail(ErrMalformed)
 		return 0
 	}
@@ -97,8 +97,7 @@ func readEnd(r *bitbuf.Reader, block int, order uint, limit uint64) (slot int) {
 func (s *SlotReader) readKept(r *bitbuf.Reader, in refRange, n int) (kept int) {
 	inverse := r.ReadBool()
 	count := r.ReadExpGolomb(countOrder(n))
-	if r.Err() != nil || count > uint64(n) {
-		r.Fail(ErrMalformed)
+	if r.Err() != nil {
 		return 0
 	}
 	listed := int(count)
@@ -137,7 +136,7 @@ func (s *SlotReader) readKept(r *bitbuf.Reader, in refRange, n int) (kept int) {
 			kept += bits.OnesCount64(list)
 		}
 	}
-	if n-left != int(count) {
+	if uint64(n-left) != count {
 		r.Fail(ErrMalformed) // the list goes beyond the range
 	}
 	return kept
@@ -146,7 +145,7 @@ func (s *SlotReader) readKept(r *bitbuf.Reader, in refRange, n int) (kept int) {
 // readListed reads the other entries. top is the end of the range, or the slot behind the last one of the reference.
 func (s *SlotReader) readListed(r *bitbuf.Reader, in *refRange, top, kept int, limit uint64) {
 	count := r.ReadExpGolomb(0)
-	if r.Err() != nil || 2*count > uint64(r.Remaining()) {
+	if r.Err() != nil || count > uint64(r.Remaining())/2 { // each takes two bits at least
 		r.Fail(ErrMalformed)
 		return
 	}
@@ -163,7 +162,7 @@ func (s *SlotReader) readListed(r *bitbuf.Reader, in *refRange, top, kept int, l
 	free, before, at := uint64(in.From), 0, 0 // before counts kept slots up to the block at
 	for range n {
 		gap := r.ReadRice(order)
-		if r.Err() != nil || gap >= limit || free+gap >= limit {
+		if r.Err() != nil || gap >= limit { // or it wraps around
 			r.Fail(ErrMalformed)
 			return
 		}
