@@ -18,7 +18,6 @@ type delays struct {
 	input   int32      // up to that tick, or the one of the frame's last input
 	arrival int32      // up to the arrival of the input; usual is the least
 	acked   int32      // up to the newest acknowledged tick; usual is the most
-	bounded delta.Tick // of usual ones: the latest that arrival and acked follow
 
 	still  bool  // the time stood still for longer than such a frame
 	passed int32 // since the input before it, in ticks
@@ -62,23 +61,20 @@ func (u *delays) pace(d *delays) (low, high int32) {
 
 // bounds reports whether an input arrived no earlier than usual, and with no newer acknowledgements.
 func (u *delays) bounds(d *delays, interval delta.Tick, l *limits) bool {
-	passed := u.unbounded(d, l)
+	passed := u.since(d, l)
 	return d.arrival >= u.arrival-passed*shrink-max(l.slack, blend.Parts) &&
 		d.acked <= u.acked+passed*grow+max(l.slack, int32(interval)*blend.Parts, d.frame)
 }
 
-// unbounded returns for how many ticks arrival and acked have not followed.
-func (u *delays) unbounded(d *delays, l *limits) int32 { return int32(min(d.tick-u.bounded, l.steady)) }
-
 // follow takes the delays of an input that has the usual one up to its tick.
-func (u *delays) follow(d *delays, interval delta.Tick, l *limits) {
+func (u *delays) follow(d *delays, l *limits) {
 	low, high := u.pace(d)
+	passed := u.since(d, l)
 	u.tick, u.input = d.tick, min(max(d.input, low), high)
-	if d.acked <= 0 || !u.bounds(d, interval, l) { // packets got lost, or there was none to send; or it came late
-		return
-	}
-	passed := u.unbounded(d, l)
-	u.bounded = d.tick
 	u.arrival = min(max(d.arrival, u.arrival-passed*shrink), u.arrival+passed*relax)
 	u.acked = max(min(d.acked, u.acked+passed*grow), u.acked-passed*relax)
 }
+
+// since returns for how many ticks before an input there were no usual delays, up to the time in which a play-out reaches
+// another one.
+func (u *delays) since(d *delays, l *limits) int32 { return int32(min(d.tick-u.tick, l.steady)) }

@@ -22,12 +22,11 @@ import (
 type watch struct {
 	messages *message.PeerMessages // of the session
 
-	newest     delta.Tick // of the inputs that were considered
-	any        bool       // newest is valid, and what follows
-	considered uint64     // by age, from newest on
-	believed   uint64     // the same
-	stamp      blend.Time // of the newest
-	acked      delta.Tick // the newest acknowledged tick when it arrived
+	newest   delta.Tick // of the inputs that were considered
+	any      bool       // newest is valid, and what follows
+	believed uint64     // by age, from newest on
+	stamp    blend.Time // of the newest
+	acked    delta.Tick // the newest acknowledged tick when it arrived
 
 	lengths [4]int32   // of the latest frames: from one stamp to the next, in parts
 	frame   int32      // the mean of the second longest of them
@@ -49,8 +48,6 @@ const (
 	// longestFrame is how many ticks count as passed in one frame, at most, and slowFrames how slowly the mean follows.
 	longestFrame = 16
 	slowFrames   = 16
-	// ages is the number of bits of considered and believed.
-	ages = 64
 )
 
 // steady considers the inputs up to a tick that were not considered yet, and reports whether the stamp of that tick's
@@ -58,8 +55,8 @@ const (
 func (w *watch) steady(tick, interval delta.Tick, l *limits) bool {
 	first := tick - lookBack + 1
 	if w.any {
-		if !tick.After(w.newest) {
-			return w.past(tick)
+		if !tick.After(w.newest) { // if it was not considered, it came after inputs that the client gave later
+			return w.believed>>(w.newest-tick)&1 != 0
 		}
 		if tick-w.newest < lookBack {
 			first = w.newest + 1
@@ -71,29 +68,6 @@ func (w *watch) steady(tick, interval delta.Tick, l *limits) bool {
 		}
 	}
 	return w.believed&1 != 0
-}
-
-// past reports whether the stamp of an input that is not after the newest one is plausible. One that came too late to be
-// considered must be between those that were believed.
-func (w *watch) past(tick delta.Tick) bool {
-	age := w.newest - tick
-	if age >= ages || w.considered>>age&1 != 0 {
-		return w.believed>>age&1 != 0
-	}
-	d, _ := w.delaysOf(tick)
-	before, known := w.neighbour(age, 1)
-	after, ok := w.neighbour(age, ^delta.Tick(0))
-	return known && ok && parts(d.shown, before.shown) >= 0 && parts(after.shown, d.shown) >= 0
-}
-
-// neighbour returns the delays of the next believed input before or after one with an age.
-func (w *watch) neighbour(age, step delta.Tick) (d delays, ok bool) {
-	for age += step; age < ages; age += step {
-		if d, ok = w.delaysOf(w.newest - age); ok && w.believed>>age&1 != 0 {
-			return d, true
-		}
-	}
-	return d, false
 }
 
 // late returns by how many ticks the input of a tick came later than usual. It has a stamp.
@@ -115,7 +89,7 @@ func (w *watch) consider(d *delays, interval delta.Tick, l *limits) {
 	w.measure(d, gap, l)
 	w.newest = d.tick
 	w.fell -= min(w.fell, gap)
-	w.considered, w.believed = w.considered<<min(gap, ages)|1, w.believed<<min(gap, ages)
+	w.believed <<= min(gap, 64)
 	if w.believes(d, min(gap, l.steady/2), interval, l) {
 		w.believed, w.shown = w.believed|1, d.shown
 	}
@@ -169,7 +143,7 @@ func (w *watch) believes(d *delays, ticks, interval delta.Tick, l *limits) bool 
 		w.fell = l.steady
 	case off == 0:
 		if !d.still {
-			w.usual.follow(d, interval, l)
+			w.usual.follow(d, l)
 		}
 		w.votes -= min(w.votes, ticks)
 		w.doubted = w.doubted && w.votes > 0
@@ -181,7 +155,7 @@ func (w *watch) believes(d *delays, ticks, interval delta.Tick, l *limits) bool 
 	bounded := w.usual.bounds(d, interval, l)
 	switch {
 	case w.doubted && w.other.off(d, l) == 0:
-		w.other.follow(d, interval, l)
+		w.other.follow(d, l)
 		w.votes += ticks
 	case !w.doubted || d.tick-w.other.tick > l.steady/4:
 		w.other, w.votes, w.doubted = *d, 0, true
@@ -194,7 +168,6 @@ func (w *watch) believes(d *delays, ticks, interval delta.Tick, l *limits) bool 
 	} else {
 		w.usual = w.other
 	}
-	w.fell = 0
 	return true
 }
 
@@ -204,7 +177,7 @@ func (w *watch) delaysOf(tick delta.Tick) (d delays, ok bool) {
 	shown := timeOf(&in.Shown)
 	after := func(t delta.Tick) int32 { return parts(blend.Time{Tick: t}, shown) }
 	return delays{
-		tick: tick, bounded: tick, shown: shown, input: after(tick), arrival: after(in.Arrived), acked: after(in.Acked),
+		tick: tick, shown: shown, input: after(tick), arrival: after(in.Arrived), acked: after(in.Acked),
 	}, ok
 }
 
