@@ -29,9 +29,9 @@ const (
 	// slackMilliseconds is by how much delays may differ from the usual ones at least. The tick in which an input
 	// arrives and the interval between states are allowed in any case: times within these are not known.
 	slackMilliseconds = 40
-	// A play-out of ours goes at 0.75 to 1.05 of the server's speed, and inputs are given for earlier ticks at up to half
-	// a tick per tick. Usual delays change by no more than this, in parts per tick: they shrink and grow, and get laxer
-	// slowly.
+	// A play-out of ours goes at 0.75 to 1.05 of the server's speed, and inputs are given for earlier ticks at up to
+	// half a tick per tick. Usual delays change by no more than this, in parts per tick: they shrink and grow, and get
+	// laxer slowly.
 	shrink  = blend.Parts / 10
 	earlier = blend.Parts / 2
 	grow    = blend.Parts * 3 / 10
@@ -75,6 +75,6 @@ func (u *delays) follow(d *delays, l *limits) {
 	u.acked = max(min(d.acked, u.acked+passed*grow), u.acked-passed*relax)
 }
 
-// since returns for how many ticks before an input there were no usual delays, up to the time in which a play-out reaches
-// another one.
+// since returns for how many ticks before an input there were no usual delays, up to the time in which a play-out
+// reaches another one.
 func (u *delays) since(d *delays, l *limits) int32 { return int32(min(d.tick-u.tick, l.steady)) }

@@ -48,8 +48,8 @@ var (
 // The errors are [ErrNoStamp], [ErrTooOld] and [ErrImplausible]; the last two are wrapped with the numbers. After an
 // error, judge by the present state, or not at all. An honest client gets ErrImplausible for half a second after its
 // play-out has jumped, for instance because its process stood still, and for up to one in twenty views at less than six
-// frames per second, or while short frames and frames of a fifth of a second alternate, or more if many packets get lost
-// there.
+// frames per second, or while short frames and frames of a fifth of a second alternate, or more if many packets get
+// lost there.
 //
 // Panics if the peer is of another server.
 func (h *History) View(p *replication.Peer, inputTick uint32) (View, error) {

@@ -9,9 +9,9 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A watch judges whether the times that a client claims are those of a play-out. Time in a play-out never goes back, and
-// it goes at nearly the speed of the server's, so it is a steady delay behind. So a stamp is plausible if it is no older
-// than one that was believed before, and if its delay is the usual one.
+// A watch judges whether the times that a client claims are those of a play-out. Time in a play-out never goes back,
+// and it goes at nearly the speed of the server's, so it is a steady delay behind. So a stamp is plausible if it is no
+// older than one that was believed before, and if its delay is the usual one.
 //
 // A client that lost packets or stood still, or gives its inputs for later ticks than before, is further behind for a
 // while. That is plausible within the bounds of delays, but not just after the client has claimed to go back: then it
