@@ -134,9 +134,9 @@ type ClientStats struct {
 
 	ClockSteps uint64 // negative times that [Client.Advance] was given: they counted as 0
 
-	// Pace is how many ticks the server made in a tick of the client's time, in a recent span of 5 seconds; 0 before the
-	// first one. It is near 1. Otherwise the server does not hold its rate, or the client's time is wrong: it is given to
-	// Advance in another unit, or not at all.
+	// Pace is how many ticks the server made in a tick of the client's time, in a recent span of 5 seconds; 0 before
+	// the first one. It is near 1. Otherwise the server does not hold its rate, or the client's time is wrong: Advance
+	// gets it in another unit, or is not called.
 	Pace float64
 
 	Messages          uint64 // sent to the server, each counted once

@@ -72,8 +72,8 @@ const (
 	manyUnsettled              = 32     // states: losses are hardly the reason for so many in a row
 	slowestCatch, fastestCatch = 0.5, 2 // speeds of time while it catches up with another speed of the server
 	muchSpeed                  = 0.01   // a difference of speeds that counts at once
-	mostSaving                 = 0.125  // seconds: for so long a server saves up at most, and with all that rests it waits longer
-	longFrame                  = 0.1    // seconds: in a longer frame, nobody knows when packets arrived, unless most are longer
+	mostSaving                 = 0.125  // seconds: a server saves up for so long at most, longer with all that rests
+	longFrame                  = 0.1    // seconds: when packets arrived in a longer one is unknown, unless most are
 )
 
 // setInterval sets the interval between states to what it is now. If it changed, so do the gaps.

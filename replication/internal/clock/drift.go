@@ -3,7 +3,7 @@ package clock
 import "math"
 
 // A drift follows how fast the server really ticks. A loop that sleeps for full milliseconds or is short of time makes
-// fewer ticks than it should, one with a coarse clock may make more. The server's time passes as fast as its ticks come.
+// fewer ticks than it should; one with a coarse clock may make more. The server's time passes as its ticks come.
 //
 // The sign of another speed is that the least delays of spans of time lie on a slope. Jitter and loss hardly change a
 // least delay, and a change of the path is a step, which no slope fits.
@@ -64,11 +64,12 @@ func (d *drift) learn(jitter float64) {
 		slope, off, lasted := fit(d.points[d.n-n : d.n])
 		grown := math.Abs(slope) * lasted
 		another := math.Abs(slope-(1-d.speed)) * lasted // than the speed would have it
-		if off > max(leastOff+jitter, offShare*grown) || another < leastGrowth+moreGrowth*float64(mostPoints-n)+jitterGrowth*jitter {
+		least := leastGrowth + jitterGrowth*jitter
+		if off > max(leastOff+jitter, offShare*grown) || another < least+moreGrowth*float64(mostPoints-n) {
 			continue
 		}
 		d.since = d.points[d.n-n].at
-		if d.speed = min(max(1-slope, leastSpeed), mostSpeed); grown < leastGrowth+jitterGrowth*jitter {
+		if d.speed = min(max(1-slope, leastSpeed), mostSpeed); grown < least {
 			d.speed = 1
 		}
 		return

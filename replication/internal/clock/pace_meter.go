@@ -1,7 +1,7 @@
 package clock
 
-// A paceMeter measures how many ticks the server makes in a tick of the client, however wrong the client's time is: that
-// shows games that measure it in another unit, or not at all.
+// A paceMeter measures how many ticks the server makes in a tick of the client, however wrong the client's time is.
+// That shows games which measure time in another unit, or not at all.
 type paceMeter struct {
 	tick uint32  // of the server, when the present span began
 	at   float64 // when that was
