@@ -243,7 +243,10 @@ func (c *Client) answerServer(ticks uint32) {
 		if send {
 			c.session.SendHello()
 		}
-	case c.recv.NewAcks || !c.session.InForce && send:
+	case !c.recv.NewAcks && (c.session.InForce || !send):
+	case !c.recv.NewAcks && c.session.Waited >= session.IntroduceEvery: // an ack was not enough
+		c.session.Confirm()
+	default:
 		c.session.Transmit(c.recv.WriteAcks(c.session.AckKey()))
 	}
 }

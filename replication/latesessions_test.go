@@ -196,14 +196,17 @@ func TestLateStatesOfASkippedSessionAreTooOld(t *testing.T) {
 	x := newWire(t, testSchema(), WithoutChecksum())
 	x.restart(faceOf(x.server.schema), 7)
 	x.spawn()
-	introduce := func() (word [][]byte) {
+	introduce := func() (packets [][]byte) {
 		sessions := x.client.Stats().Sessions
 		for n := 0; x.client.Stats().Sessions == sessions; n++ {
 			require.Less(t, n, 100)
 			x.answer(x.apply()...)
 			x.deliver(x.takeDown()...)
 		}
-		return x.apply()
+		for range session.IntroduceEvery + 1 { // an ack of the latest offer, and a hello that names it
+			packets = append(packets, x.apply()...)
+		}
+		return packets
 	}
 	first := introduce()
 	require.NotEmpty(t, first)

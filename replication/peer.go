@@ -18,7 +18,6 @@ import (
 // [Server.Connect] makes peers.
 type Peer struct {
 	data   any              // the user's
-	number uint64           // of the peers of the server
 	ended  *DisconnectError // why the connection ended, nil before
 	server *Server
 	out    sender.Sender
@@ -38,7 +37,7 @@ func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 	p.acked.Init(&s.snap, &s.interest, &p.sight, &p.stats, &p.out)
 	p.out.Init(&s.snap, &s.opts, &s.interest, &p.sight, &p.acked, &p.stats, send)
 	approve := func(data []byte) error { return s.approve(p, data) }
-	p.conn.Init(&s.sessions, &s.opts, &p.stats, p.out.Transmit, approve, o.coding == Compact, s.snap.Tick)
+	p.conn.Init(&s.sessions, &s.opts, &p.stats, p.out.Transmit, approve, o.coding == Compact, s.connects, s.snap.Tick)
 	p.reset()
 	return p
 }

@@ -79,7 +79,8 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	s.interest.Snap, s.sessions.UsesMessages = &s.snap, types.UsesMessages()
 	s.snap.World, s.snap.Mark, s.snap.Tick = world, archeutil.WatchWorld(world), delta.Tick(o.FirstTick-1)
 	s.sessions.Fingerprint, s.sessions.Text = types.Hash(), types.FullText()
-	s.sessions.Random, s.sessions.Instance = o.Seed, s.newInstance()
+	s.sessions.Instance = s.newInstance()
+	s.sessions.SetSecret(o.Seeded, o.Seed)
 	for i := range types.Components {
 		s.snap.Histories = append(s.snap.Histories, delta.NewHistory(types.Components[i].Words, o.Window))
 	}
@@ -131,7 +132,7 @@ func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Pe
 	}
 	applyOptions("Connect", opts, func(opt PeerOption) { opt.applyToPeer(&o) })
 	p := newPeer(s, send, o)
-	p.number, p.acked.Phase = s.connects, delta.Tick(s.connects)
+	p.acked.Phase = delta.Tick(s.connects)
 	s.connects++
 	s.peers = append(s.peers, p)
 	return p
@@ -146,13 +147,13 @@ func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Pe
 func (s *Server) Peers() iter.Seq[*Peer] {
 	s.mustExist()
 	return func(yield func(*Peer) bool) {
-		for i, end := 0, s.connects; i < len(s.peers) && s.peers[i].number < end; {
+		for i, end := 0, s.connects; i < len(s.peers) && s.peers[i].conn.Number < end; {
 			p := s.peers[i]
 			if !yield(p) {
 				return
 			}
 			i = min(i+1, len(s.peers))
-			for i > 0 && s.peers[i-1].number > p.number { // as many up to here are gone
+			for i > 0 && s.peers[i-1].conn.Number > p.conn.Number { // as many up to here are gone
 				i--
 			}
 		}
@@ -211,9 +212,9 @@ type serverSender struct {
 // waits and fn is called again.
 //
 // fn is called in [Peer.Receive] when a client with the right schema asks for a new session: once per session, unless
-// it returns ErrJoinPending, and at most once per tick of a peer. If the answer to a refused client gets lost, the same
-// answer is sent again without a call. The peer stays, so that the client may try again; it times out like one whose
-// client never connected.
+// it returns ErrJoinPending, or others ask with the same address meanwhile; at most 16 times per tick of a peer. If the
+// answer to a refused client gets lost, the same answer is sent again without a call. The peer stays, so that the client
+// may try again; it times out like one whose client never connected.
 //
 // Anybody can send data under the address of another client, and old packets may arrive late. So fn should only decide:
 // it may be called though the session never begins, also while the peer is connected. Set up what belongs to the player

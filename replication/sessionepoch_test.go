@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
@@ -71,24 +72,40 @@ func TestLateMessagesWithoutChecksumBelongToTheirSession(t *testing.T) {
 	require.Zero(t, x.peer.Stats().RefusedPackets)
 }
 
-// TestAcceptedSessionsHaveDistinctEpochs: whichever sessions are offered and confirmed.
+// TestAcceptedSessionsHaveDistinctEpochs: whichever sessions are offered and confirmed. The one in force, the previous
+// one and the latest four offers differ.
 func TestAcceptedSessionsHaveDistinctEpochs(t *testing.T) {
 	x := newWire(t, messageSchema(), WithoutChecksum())
+	var offers []wire.Hello // that may be confirmed still, the latest last
 	for n := range uint64(200) {
 		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.client.session.Fingerprint, Nonce: 1000 + n}
 		require.NoError(t, x.peer.Receive(wire.WithChecksum(h.Append(nil))))
+		h.Session, h.Offset = x.peer.conn.Offered.ID, x.peer.conn.Offered.First
+		offers = append(offers, h)
+		offers = offers[max(0, len(offers)-4):]
 		if n%7 == 3 {
-			x.peer.conn.Enforce(int(n) % 3)
-			x.peer.reset()
+			k := len(offers) - 1 - int(n)%3
+			require.NoError(t, x.peer.Receive(wire.WithChecksum(offers[k].Append(nil))))
+			require.Equal(t, offers[k].Session, x.peer.conn.Session.ID)
+			offers = offers[k+1:]
 		}
 		seen := map[uint8]bool{}
 		if x.peer.conn.Former.Off {
 			seen[x.peer.conn.Former.Epoch] = true
 		}
+		sessions := []uint64{}
 		for s := range x.peer.conn.Known() {
-			require.False(t, seen[s.Up.Epoch], "in round %d", n)
 			require.Equal(t, s.Up.Epoch, s.Down.Epoch)
-			seen[s.Up.Epoch] = true
+			require.Equal(t, s.Up.Epoch, wire.EpochOf(s.ID))
+			sessions = append(sessions, s.ID)
+		}
+		for _, h := range offers {
+			sessions = append(sessions, h.Session)
+		}
+		slices.Sort(sessions)
+		for _, id := range slices.Compact(sessions) {
+			require.False(t, seen[wire.EpochOf(id)], "in round %d", n)
+			seen[wire.EpochOf(id)] = true
 		}
 	}
 }

@@ -20,10 +20,15 @@ const refusedCode = 3
 // admission decides whether a client may have a session, before the server keeps any state for it.
 type admission struct {
 	approve func(data []byte) error
-	asked   bool
-	askedAt delta.Tick // when approve was called last: an honest client needs no more than one call per tick
+	asked   uint32     // calls of approve in askedAt
+	askedAt delta.Tick // when approve was called last
+	askedOf uint64     // the nonce of that call
 	last    *refusal   // nil: no hello was refused
 }
+
+// maxAsked bounds the calls of approve in a tick. An honest client needs one, but there may be hellos of a forger
+// before its own.
+const maxAsked = 16
 
 // A refusal is the answer to a hello and to every copy of it.
 type refusal struct {
@@ -40,10 +45,12 @@ func (c *Connection) admit(h *wire.Hello, now delta.Tick, size int) (ok bool, er
 	case a.knows(h):
 		c.sendRefusal(a.last, size)
 		return false, nil
-	case a.asked && a.askedAt == now:
+	case a.askedAt != now:
+		a.asked, a.askedAt = 0, now
+	case a.asked == maxAsked, a.asked > 0 && a.askedOf == h.Nonce:
 		return false, wire.ErrUnexpected
 	}
-	a.asked, a.askedAt = true, now
+	a.asked, a.askedOf = a.asked+1, h.Nonce
 	err = a.approve(h.Data)
 	var why Farewell
 	switch {

@@ -119,11 +119,12 @@ type ClientSession struct {
 	contact        // with the server
 
 	ID         uint64
-	Down, Up   wire.Key // of packets from the server and to it
-	former     wire.Key // of packets from the server in the previous session
-	formerHeld wire.Key // the same of the latest earlier session that had states
-	InForce    bool     // a state packet has arrived since the last welcome
-	Complete   bool     // everything that existed when the session began has arrived
+	hello      wire.Hello // names the session as it was offered
+	Down, Up   wire.Key   // of packets from the server and to it
+	former     wire.Key   // of packets from the server in the previous session
+	formerHeld wire.Key   // the same of the latest earlier session that had states
+	InForce    bool       // a state packet has arrived since the last welcome
+	Complete   bool       // everything that existed when the session began has arrived
 }
 
 // NewClientSession returns the session of a client that has not introduced itself yet.
@@ -156,6 +157,9 @@ func (s *ClientSession) SetJoinData(data []byte) {
 			"use at most %d, which fit into the packet that asks to join", len(data), s.joinRoom))
 	}
 	s.joinData = slices.Clone(data)
+	if s.Asks() && s.next > 0 { // the answer may be to a hello with other data
+		s.introduce()
+	}
 }
 
 // on changes the state; nothing else does.
@@ -269,17 +273,26 @@ func (s *ClientSession) Step(ticks uint32) (send bool) {
 	return s.pass(ticks, s.rate)
 }
 
-// SendHello introduces the client to the server.
-func (s *ClientSession) SendHello() {
-	h := wire.Hello{
+// newHello returns a hello with the present nonce and data.
+func (s *ClientSession) newHello() wire.Hello {
+	return wire.Hello{
 		Version: wire.ProtocolVersion, Fingerprint: s.Fingerprint, Nonce: s.Nonce, Offset: s.offset,
 		Codings: s.codings, Slots: s.Slots, Data: s.joinData,
 	}
+}
+
+// SendHello introduces the client to the server.
+func (s *ClientSession) SendHello() {
+	h := s.newHello()
 	if s.Open() {
 		h.Session = s.ID
 	}
 	s.Transmit(wire.WithChecksum(h.Append(nil)))
 }
+
+// Confirm sends a hello that names the session. It confirms the session like an ack, but also if the server has
+// made so many offers since that it does not know an ack of this one.
+func (s *ClientSession) Confirm() { s.Transmit(wire.WithChecksum(s.hello.Append(nil))) }
 
 // Transmit sends a packet, and counts errors.
 func (s *ClientSession) Transmit(packet []byte) {
@@ -355,7 +368,8 @@ func (s *ClientSession) receiveWelcome(m *wire.Welcome) (begins bool) {
 func (s *ClientSession) Begin(m *wire.Welcome, held bool) {
 	s.stats.Sessions++
 	s.Met, s.Complete = true, false
-	s.ID = m.Session
+	s.ID, s.hello = m.Session, s.newHello()
+	s.hello.Session, s.hello.Offset = m.Session, m.Sequence
 	if s.former = s.Down; held { // late hashes and disconnects may be of either
 		s.formerHeld = s.Down
 	}

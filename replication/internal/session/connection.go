@@ -7,7 +7,6 @@ package session
 
 import (
 	"iter"
-	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
@@ -48,17 +47,15 @@ type Connection struct {
 	Why         Farewell // valid if it has ended
 	disconnects int      // sent as answers since then
 
-	Session session   // in force once connected
-	Former  wire.Key  // of packets from the client in the previous session
-	pending []session // offered, the newest first; the client's first packet puts one in force
-	epoch   uint8     // of the session that was offered last
+	Number   uint64   // of the connection among those of the server
+	Session  session  // in force once connected
+	Former   wire.Key // of packets from the client in the previous session
+	formerID uint64
+	Offered  *session // the latest offer, until a packet puts it in force, or nil; see offerOf for those before it
+	epoch    uint8    // of the session that was offered last
 	admission
 	ReceivedAt delta.Tick // when the last packet of the client arrived
 }
-
-// maxPending is the number of offered sessions that are kept: a late copy of an old hello
-// must not push out the session that the client will use.
-const maxPending = 4
 
 // SequenceGap is the distance of the sequences of a session from those of the next one on the
 // same connection, so that late packets of the former are too old for the latter, even without
@@ -79,7 +76,7 @@ const (
 type packetUse uint8
 
 const (
-	useNothing  packetUse = iota // the packet is done with
+	_           packetUse = iota // the packet is done with
 	UseAck                       // the body is that of an ack
 	UseMessages                  // the body is that of messages or inputs
 	UseEnd                       // the client ended the connection, for Connection.Why
@@ -100,18 +97,19 @@ func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (Incomi
 		return Incoming{}, wire.ErrUnexpected
 	}
 	if body := wire.OpenHandshake(packet); body != nil {
-		return Incoming{}, c.receiveHello(body, now, next)
+		begin, err := c.receiveHello(body, now, next)
+		return Incoming{Begin: begin}, err
 	}
-	if use, ok := c.receiveDisconnect(packet); ok {
-		return Incoming{Use: use}, nil
+	if c.receiveDisconnect(packet) {
+		return Incoming{Use: UseEnd}, nil
 	}
-	for i := range c.pending {
-		if body := c.pending[i].openFirstAck(packet); body != nil && c.sessions.Ack.Parse(body, next) == nil {
-			c.Enforce(i)
+	if offered := c.Offered; offered != nil {
+		if body := offered.openFirstAck(packet); body != nil && c.sessions.Ack.Parse(body, next) == nil {
+			c.enforce(offered)
 			return Incoming{UseAck, true, body}, nil
 		}
-		if body := c.pending[i].openFirstMessages(packet); body != nil && c.sessions.UsesMessages {
-			c.Enforce(i)
+		if body := offered.openFirstMessages(packet); body != nil && c.sessions.UsesMessages {
+			c.enforce(offered)
 			return Incoming{UseMessages, true, body}, nil
 		}
 	}
@@ -134,24 +132,26 @@ func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (Incomi
 	return Incoming{}, wire.ErrChecksum
 }
 
-// Enforce puts an offered session in force. It keeps later offers: this may be a late packet of a client
+// enforce puts an offered session in force. It keeps a later offer: this may be a late packet of a client
 // that has started again.
-func (c *Connection) Enforce(pending int) {
-	c.Former, c.Session = c.Session.Up, c.pending[pending]
-	c.pending = slices.Clone(c.pending[:pending])
+func (c *Connection) enforce(offered *session) {
+	c.Former, c.formerID, c.Session = c.Session.Up, c.Session.ID, *offered
+	if c.Offered != nil && int32(c.Offered.First-c.Session.First) <= 0 {
+		c.Offered = nil
+	}
 	c.State = Connected
 }
 
 // receiveHello answers a client that introduces itself. The offered session replaces the
 // present one only when a packet of it arrives, so that a late copy of an old hello
-// changes nothing.
-func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) error {
+// changes nothing. begin reports whether this is such a packet.
+func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) (begin bool, err error) {
 	var h wire.Hello
 	if wire.PacketKind(body[0]) != wire.KindHello {
-		return wire.ErrUnexpected
+		return false, wire.ErrUnexpected
 	}
 	if !h.Parse(body) {
-		return wire.ErrMalformed
+		return false, wire.ErrMalformed
 	}
 	s := c.sessions
 	if h.Version != wire.ProtocolVersion || h.Fingerprint != s.Fingerprint {
@@ -165,12 +165,15 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) erro
 			piece = s.Text[from:min(from+room, len(s.Text))]
 		}
 		c.answerHello(append(m.Append(s.answer[:wire.ChecksumSize]), piece...))
-		return nil
+		return false, nil
+	}
+	if confirmed := c.offerOf(&h); confirmed != nil {
+		return c.confirm(confirmed)
 	}
 	offered := c.sessionOf(&h)
 	if offered == nil {
 		if ok, err := c.admit(&h, now, wire.ChecksumSize+len(body)); !ok {
-			return err
+			return false, err
 		}
 		offered = c.offer(&h, next)
 	}
@@ -181,7 +184,21 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) erro
 		TickRate: uint16(c.opts.TickRate),
 	}
 	c.answerHello(m.Append(s.answer[:wire.ChecksumSize]))
-	return nil
+	return false, nil
+}
+
+// confirm puts the session of a hello that names it in force, and reports whether it begins with that. A late hello
+// of an earlier session changes nothing.
+func (c *Connection) confirm(offered *session) (begin bool, err error) {
+	switch {
+	case !c.Session.open:
+	case offered.ID == c.Session.ID:
+		return false, nil // it is repeated until states arrive
+	case offered.ID == c.formerID || int32(offered.First-c.Session.First) < 0:
+		return false, wire.ErrStale
+	}
+	c.enforce(offered)
+	return true, nil
 }
 
 // answerHello completes a packet, in the server's memory for answers, and sends it.
@@ -201,49 +218,58 @@ func (c *Connection) sessionOf(h *wire.Hello) *session {
 	return nil
 }
 
-// offer makes a session for a client that introduces itself.
+// offer makes a session for a client that introduces itself. next is the sequence of the next packet.
 func (c *Connection) offer(h *wire.Hello, next uint32) *session {
-	offered := c.newSession(h, next)
-	offered.Compact = c.Compact && h.Codings&wire.TakesCompact != 0
-	c.pending = slices.Insert(c.pending[:min(len(c.pending), maxPending-1)], 0, offered)
-	return &c.pending[0]
+	first, epoch := c.firstSequence(next), uint8(0)
+	if c.opts.NoChecksum {
+		epoch = c.nextEpoch(h.Session)
+	}
+	c.Offered = c.newSession(h, first, epoch)
+	return c.Offered
 }
 
-// newSession makes a session for a client that introduced itself. next is the sequence of the next
-// packet.
-func (c *Connection) newSession(h *wire.Hello, next uint32) session {
-	id, first := c.sessions.newSessionID(), c.firstSequence(next)
-	if c.opts.NoChecksum {
-		id = id&^(wire.Epochs-1) | uint64(c.nextEpoch(id, h.Session))
+// offerOf returns the session that was offered to a client whose hello names it, nil if this connection has not
+// offered it to that client. The hello has all of the session, and the session's number proves that: so
+// no number of other hellos displaces an offer.
+func (c *Connection) offerOf(h *wire.Hello) *session {
+	if h.Session == 0 {
+		return nil
 	}
-	return session{
+	if s := c.newSession(h, h.Offset, wire.EpochOf(h.Session)); s.ID == h.Session {
+		return s
+	}
+	return nil
+}
+
+// newSession returns the session for a hello that begins with the given sequence. The epoch counts in sessions
+// without checksums only. It always returns the same one.
+func (c *Connection) newSession(h *wire.Hello, first uint32, epoch uint8) *session {
+	id := c.sessions.sessionID(c.Number, h, first)
+	if c.opts.NoChecksum {
+		id = id&^(wire.Epochs-1) | uint64(epoch)
+	}
+	return &session{
 		ID: id, nonce: h.Nonce, open: true, First: first, Slots: h.Slots,
+		Compact:  c.Compact && h.Codings&wire.TakesCompact != 0,
 		JoinData: append([]byte(nil), h.Data...), // a Clone of no data would not be nil, and keep the packet
 		Down:     wire.SessionKey(c.sessions.Fingerprint, id, false, c.opts.NoChecksum),
 		Up:       wire.SessionKey(c.sessions.Fingerprint, id, true, c.opts.NoChecksum),
 	}
 }
 
-// nextEpoch returns the epoch of a new session with the given number: the next one on this connection,
-// but never that of a session that the client may be in, or of the previous one. named is the session
-// that the client names, 0 for none: it may be one with another peer, whose messages and inputs arrive
-// until the new session begins.
-func (c *Connection) nextEpoch(id, named uint64) uint8 {
-	sessions := slices.Collect(c.Known())
-	taken := func(epoch uint8) bool {
-		return named != 0 && wire.EpochOf(named) == epoch ||
-			slices.ContainsFunc(sessions, func(s *session) bool { return wire.EpochOf(s.ID) == epoch })
-	}
-	if len(sessions) == 0 {
-		if c.epoch = wire.EpochOf(id); taken(c.epoch) {
-			c.epoch = (c.epoch + 1) % wire.Epochs
-		}
-		return c.epoch
-	}
+// nextEpoch returns the epoch of a new session: the next one on this connection, but never that of a session that
+// the client may be in, or of the previous one. They go round, so the last few offers have different ones. named
+// is the session that the client names, 0 for none: it may be one with another peer, whose messages and
+// inputs arrive until the new session begins.
+func (c *Connection) nextEpoch(named uint64) uint8 {
 	for {
 		c.epoch = (c.epoch + 1) % wire.Epochs
-		if c.Former.Epoch != c.epoch && !taken(c.epoch) {
-			return c.epoch // there always is one: at most 7 are taken
+		taken := named != 0 && wire.EpochOf(named) == c.epoch || c.Former.Off && c.Former.Epoch == c.epoch
+		for s := range c.Known() {
+			taken = taken || wire.EpochOf(s.ID) == c.epoch
+		}
+		if !taken {
+			return c.epoch // there always is one: at most 4 are taken
 		}
 	}
 }
@@ -257,10 +283,8 @@ func (c *Connection) firstSequence(next uint32) uint32 {
 		first = next + SequenceGap
 	}
 	last := first + MaxOfferGaps*OfferGap
-	for i := range c.pending {
-		if next := c.pending[i].First + OfferGap; int32(next-first) > 0 {
-			first = next
-		}
+	if c.Offered != nil && int32(c.Offered.First+OfferGap-first) > 0 {
+		first = c.Offered.First + OfferGap
 	}
 	if int32(first-last) > 0 {
 		return last
@@ -268,36 +292,30 @@ func (c *Connection) firstSequence(next uint32) uint32 {
 	return first
 }
 
-// Known returns the sessions that the client may be in.
+// Known returns the sessions that the client may be in, except for offers before the latest one.
 func (c *Connection) Known() iter.Seq[*session] {
 	return func(yield func(*session) bool) {
 		if c.Session.open && !yield(&c.Session) {
 			return
 		}
-		for i := range c.pending {
-			if c.pending[i].open && !yield(&c.pending[i]) {
-				return
-			}
+		if c.Offered != nil {
+			yield(c.Offered)
 		}
 	}
 }
 
 // receiveDisconnect reads a disconnect of the client, and reports whether the packet is one.
-func (c *Connection) receiveDisconnect(packet []byte) (use packetUse, ok bool) {
+func (c *Connection) receiveDisconnect(packet []byte) bool {
 	if !wire.MaybeDisconnect(packet) {
-		return useNothing, false
+		return false
 	}
 	for s := range c.Known() {
 		if code, text, ok := wire.ParseDisconnect(packet, s.ID, s.Up); ok {
-			if s != &c.Session && s != &c.pending[0] {
-				*s = session{} // the client has been offered another one since
-				return useNothing, true
-			}
 			c.Why = Farewell{code, text, true}
-			return UseEnd, true
+			return true
 		}
 	}
-	return useNothing, false
+	return false
 }
 
 // SendDisconnect sends disconnects to the client.
@@ -315,6 +333,10 @@ func (c *Connection) repeatDisconnect(packet []byte) {
 	if c.Why.Remote || c.disconnects == MaxDisconnects {
 		return
 	}
+	repeat := func(s *session) {
+		c.disconnects++
+		c.send(wire.DisconnectPacket(c.Why.Code, c.Why.Text, s.ID, s.Down, c.opts.MTU))
+	}
 	named := uint64(0)
 	var h wire.Hello
 	if body := wire.OpenHandshake(packet); body != nil && wire.PacketKind(body[0]) == wire.KindHello && h.Parse(body) {
@@ -323,11 +345,14 @@ func (c *Connection) repeatDisconnect(packet []byte) {
 			c.sendRefusal(c.last, len(packet))
 			return
 		}
+		if s := c.offerOf(&h); s != nil {
+			repeat(s)
+			return
+		}
 	}
 	for s := range c.Known() {
 		if s.ID == named || named == 0 && s.openPacket(packet) != nil {
-			c.disconnects++
-			c.send(wire.DisconnectPacket(c.Why.Code, c.Why.Text, s.ID, s.Down, c.opts.MTU))
+			repeat(s)
 			return
 		}
 	}
@@ -342,13 +367,14 @@ const (
 )
 
 // Init prepares a connection. approve decides whether a client may join, if ServerSessions.Approves.
-// compact selects the coding Compact, if the client accepts that.
+// compact selects the coding Compact, if the client accepts that. number is another one for each connection.
 func (c *Connection) Init(
 	sessions *ServerSessions, opts *config.ServerOptions, stats *counters.PeerCounters, send func(packet []byte),
-	approve func(data []byte) error, compact bool, now delta.Tick,
+	approve func(data []byte) error, compact bool, number uint64, now delta.Tick,
 ) {
 	c.sessions, c.opts, c.stats, c.send, c.approve = sessions, opts, stats, send, approve
 	c.Compact, c.ReceivedAt = compact, now
+	c.Number, c.epoch = number, wire.EpochOf(sessions.sessionID(number, &wire.Hello{}, 0))
 	c.Session.First = c.firstSequence(0)
 }
 

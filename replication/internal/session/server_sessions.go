@@ -1,6 +1,10 @@
 package session
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
@@ -15,21 +19,37 @@ type ServerSessions struct {
 	UsesMessages bool                                      // the schema has messages or inputs
 	Approves     bool                                      // the user decides which clients get a session
 	Ack          wire.Ack                                  // scratch memory
-	Random       uint64                                    // state of the session generator
+	secret       [32]byte                                  // of session numbers
 	answer       [wire.MaxAmplification * wire.MinMTU]byte // memory for an answer to a hello
 }
 
-// newSessionID returns the number of a new session: random, or with replication.WithSeed the next one
-// of splitmix64.
-func (s *ServerSessions) newSessionID() uint64 {
-	for {
-		id := wire.Random64()
-		if s.Opts.Seeded {
-			s.Random += wire.Golden64
-			id = wire.Mix64(s.Random)
+// SetSecret sets the secret of session numbers: random, or made from a seed, with replication.WithSeed.
+func (s *ServerSessions) SetSecret(seeded bool, seed uint64) {
+	for i := range len(s.secret) / 8 {
+		part := wire.Random64()
+		if seeded {
+			seed += wire.Golden64
+			part = wire.Mix64(seed)
 		}
-		if id >= wire.Epochs { // epochs are the low bits, and no session is 0
-			return id
-		}
+		binary.LittleEndian.PutUint64(s.secret[8*i:], part)
 	}
+}
+
+// sessionID returns the number of the session that a connection offers to whoever sends a hello, beginning with the
+// given sequence: always the same one. Nobody can compute it without the secret, so a client that knows it has
+// received the offer, at the address of the connection.
+func (s *ServerSessions) sessionID(connection uint64, h *wire.Hello, first uint32) uint64 {
+	b := make([]byte, 0, 8+8+4+1+4+wire.MaxJoinData)
+	b = binary.LittleEndian.AppendUint64(b, connection)
+	b = binary.LittleEndian.AppendUint64(b, h.Nonce)
+	b = binary.LittleEndian.AppendUint32(b, first)
+	b = append(b, h.Codings)
+	b = binary.LittleEndian.AppendUint32(b, h.Slots)
+	mac := hmac.New(sha256.New, s.secret[:])
+	mac.Write(append(b, h.Data...))
+	id := binary.LittleEndian.Uint64(mac.Sum(b[:0]))
+	if id < wire.Epochs { // epochs are the low bits, and no session is 0
+		id |= wire.Epochs
+	}
+	return id
 }
