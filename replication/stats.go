@@ -6,6 +6,7 @@ import "github.com/arche-replicate/arche-replicate/replication/internal/schema"
 type ServerStats struct {
 	Tick     uint32 // of the latest Replicate
 	Entities int    // replicated now
+	Unmarked int    // not replicated, since they lack the marker, though they have components of the schema
 	RawBits  int    // of the codes of all these at fixed width
 	Peers    int
 
@@ -14,6 +15,12 @@ type ServerStats struct {
 	Despawns      uint64 // entities that left it
 	Clamped       uint64 // values out of their field's range, and texts too long for it, at every capture
 	CopiedMarkers uint64 // entities found with the marker of another one
+
+	// RefusedSchemas counts hellos with another schema or protocol version, also those that came to peers that are
+	// gone. LastRefusal says how the latest of them differed, as far as the server was told: the client's Apply returns
+	// exactly how. It is empty if there was none, and no part of it comes from the wire but numbers.
+	RefusedSchemas uint64
+	LastRefusal    string
 
 	// Entries counts entities that were put into packets, and Encoded how many had to be encoded for that, a few of
 	// which did not fit after all: what one peer needs, most others need as well.
