@@ -1,7 +1,9 @@
 package replication
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
@@ -98,3 +100,48 @@ func TestUnmarkedEntitiesAreCounted(t *testing.T) {
 }
 
 type tMatchState struct{ Round uint8 }
+
+// TestClosedSocketIsFound: the send functions of both ends refuse everything from the beginning, or from some moment on.
+func TestClosedSocketIsFound(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		x := newWire(t, testSchema(), WithTimeout(200))
+		if late {
+			x = connectedWire(t, testSchema(), WithTimeout(200))
+		}
+		closed := func([]byte) error { return &net.OpError{Op: "write", Net: "udp", Err: net.ErrClosed} }
+		clientSend := x.client.session.Send
+		x.client.session.Send, x.peer.out.Send = closed, closed
+		require.NoError(t, x.client.Err())
+		for x.peer.Err() == nil {
+			x.round()
+		}
+		for range defaultClientTimeout {
+			x.round()
+		}
+		require.Equal(t, late, x.client.Status() == StatusReconnecting)
+		require.Equal(t, !late, x.client.Status() == StatusConnecting)
+		require.ErrorIs(t, x.client.Err(), net.ErrClosed)
+		require.Regexp(t, `^replication: the client can't reach the server: the send function refused the last \d+ packets: write udp: use of closed network connection$`, x.client.Err().Error())
+		require.ErrorIs(t, x.client.Stats().LastSendError, net.ErrClosed)
+		require.NotZero(t, x.client.Stats().SendErrors)
+		if late {
+			require.ErrorIs(t, x.peer.Stats().LastSendError, net.ErrClosed)
+			require.ErrorIs(t, x.peer.Err(), net.ErrClosed)
+			require.EqualError(t, x.peer.Err(), "replication: disconnected: timeout; the last packet could not be sent: write udp: use of closed network connection")
+		}
+
+		// A socket that works again: the error was not final.
+		x.client.session.Send = clientSend
+		x.connect()
+		x.rounds(40)
+		require.True(t, x.client.Connected())
+		require.NoError(t, x.client.Err())
+		require.ErrorIs(t, x.client.Stats().LastSendError, net.ErrClosed, "the latest error, however long ago")
+		x.client.Disconnect(Reason{})
+		require.Equal(t, x.client.Err(), x.client.Apply())
+		require.EqualError(t, x.client.Err(), "replication: disconnected: closed")
+		x.peer.Disconnect(Reason{Code: ReasonKicked})
+		require.EqualError(t, x.peer.Err(), "replication: disconnected: kicked")
+		require.NoError(t, errors.Unwrap(x.peer.Err()))
+	}
+}

@@ -61,7 +61,9 @@ type PeerStats struct {
 	Packets    uint64 // state packets passed to the send function
 	Bytes      uint64 // in them, headers included
 	EntityBits uint64 // in them, without packet headers
-	SendErrors uint64 // packets that the send function refused
+
+	SendErrors    uint64 // packets that the send function refused
+	LastSendError error  // why it refused the latest of these; [Peer.Err] has it as well if it ended the connection
 
 	Updates           uint64 // entities sent as deltas
 	FullStates        uint64 // entities sent as full states: new to the peer, or without a usable baseline
@@ -123,6 +125,7 @@ type ClientStats struct {
 	MissingModels    uint64 // packets that needed a model of Compact which the client does not hold
 	Outdated         uint64 // entities in packets that arrived after newer ones
 	SendErrors       uint64 // packets that the send function refused
+	LastSendError    error  // why it refused the latest of these; see also [Client.Err]
 
 	Spawns, Despawns uint64 // replicas made and removed
 	Adopted          uint64 // of those made, local entities that were matched: see [Expect]
