@@ -257,6 +257,15 @@ func (c *Client) Status() Status {
 	return Status(c.session.Status())
 }
 
+// Err returns what keeps the client from being connected: what [Client.Apply] returns once the connection has ended, or
+// while the status is [StatusConnecting] or [StatusReconnecting] and the send function refuses packets, an error that
+// wraps its latest one. That one is not final: the client goes on trying. It is nil otherwise, also while no answer
+// arrives.
+func (c *Client) Err() error {
+	c.mustExist()
+	return c.session.Trouble()
+}
+
 // Complete reports whether everything has arrived that the client may see of the server's world as it was when the
 // session began: the game can be shown. After the next Apply, it is in the client's world.
 func (c *Client) Complete() bool {

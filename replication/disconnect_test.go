@@ -42,7 +42,7 @@ func TestDisconnectCarriesTheReason(t *testing.T) {
 			require.Empty(t, x.up, "it does not come back by itself")
 			require.Equal(t, StatusDisconnected, x.client.Status())
 			require.False(t, x.client.Connected())
-			require.Equal(t, DisconnectError{Reason{ReasonKicked, "the vote of all others"}, true}, *requireDisconnected(t, x.client.Apply()))
+			require.Equal(t, DisconnectError{Reason: Reason{ReasonKicked, "the vote of all others"}, Remote: true}, *requireDisconnected(t, x.client.Apply()))
 			require.Error(t, x.client.Receive(disconnects[2]), "there is no session any more")
 			_, ok := x.mirrored(e[0])
 			require.True(t, ok, "the world stays")

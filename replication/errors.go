@@ -36,6 +36,18 @@ var (
 type DisconnectError struct {
 	Reason Reason
 	Remote bool // the other end ended it
+
+	// SendError is why the server's send function refused the last packet, nil if it did not: a client whose packets
+	// can't be sent times out.
+	SendError error
+}
+
+// Unwrap returns SendError.
+func (e *DisconnectError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.SendError
 }
 
 func (e *DisconnectError) Error() string {
@@ -45,7 +57,11 @@ func (e *DisconnectError) Error() string {
 	if e.Remote {
 		return "replication: disconnected by the other end: " + e.Reason.String()
 	}
-	return "replication: disconnected: " + e.Reason.String()
+	text := "replication: disconnected: " + e.Reason.String()
+	if e.SendError != nil {
+		text += "; the last packet could not be sent: " + e.SendError.Error()
+	}
+	return text
 }
 
 // A SchemaError reports that server and client do not replicate the same components in the same way, and where their

@@ -209,6 +209,9 @@ func (p *Peer) end(why session.Farewell) {
 	s.interest.DisownAll(&p.sight)
 	p.conn.End(why)
 	p.ended = &DisconnectError{Reason: Reason{ReasonCode(why.Code), why.Text}, Remote: why.Remote}
+	if !why.Remote {
+		p.ended.SendError = p.out.Refusal
+	}
 	p.close()
 	s.callHooks(s.parting, p)
 }

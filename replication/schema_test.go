@@ -415,6 +415,18 @@ func TestRegisterRefusesComponents(t *testing.T) {
 		{"options that exclude each other", func(s *Schema) { Register[schemaVec](s, Field("X", Half(), Raw())) }, "schemaVec.X: half and raw exclude each other: choose one"},
 		{"option twice inside", func(s *Schema) { Register[schemaVec](s, Field("X", Range(0, 1), Range(0, 2), Step(1))) }, "schemaVec.X: range is given twice"},
 		{"negative count", func(s *Schema) { Register[schemaVec](s, Field("X", Enum(-1))) }, "schemaVec.X: enum=-1 is not a small whole number"},
+		{"wrong tag key", func(s *Schema) {
+			Register[struct {
+				X float32 `json:"x" replicate:"range=0:1,step=0.1"`
+			}](s, Name("P"))
+		}, `P.X: the tag key "replicate" is not known: write repl:"range=0:1,step=0.1"; if the key belongs to something else, add repl:""`},
+		{"wrong tag key in a message", func(s *Schema) {
+			RegisterMessage[struct {
+				In [2]struct {
+					X float32 `Repl:"half"`
+				}
+			}](s, Name("M"))
+		}, `M.In.X: the tag key "Repl" is not known: write repl:"half"; if the key belongs to something else, add repl:""`},
 		{"NaN", func(s *Schema) { Register[schemaVec](s, Field("X", Range(math.NaN(), 1), Step(1))) }, "schemaVec.X: " + quantizeReason(quantize.NewFixed32(math.NaN(), 1, 1))},
 	}
 	for _, r := range refusals {
@@ -427,4 +439,16 @@ func TestRegisterRefusesComponents(t *testing.T) {
 	require.Panics(t, func() { Register[struct{ P *int }](s, Name("P")) })
 	require.Equal(t, schema.TextHeader+"\n", s.Text(), "a refused component must leave nothing behind")
 	require.PanicsWithValue(t, "replication: there is no schema: make one with NewSchema", func() { Register[schemaVec](nil) })
+}
+
+// TestForeignTagKeysArePermitted: also one that resembles repl, if the field has options or a repl tag.
+func TestForeignTagKeysArePermitted(t *testing.T) {
+	s := NewSchema()
+	Register[struct {
+		X float32 `json:"x" yaml:"x"`
+		Y float32 `replica:"of y" repl:""`
+		Z float32 `replica:"of z"`
+		W float32 `repl:"range = -1:1, step = 0.5"`
+	}](s, Name("P"), Field("Z", Half()))
+	require.Equal(t, schema.TextHeader+"\ncomponent P\nP.X float32\nP.Y float32\nP.Z float32 half\nP.W float32 range=-1:1,step=0.5\n", s.Text())
 }

@@ -299,7 +299,7 @@ func (s *Server) Tick() uint32 {
 	return uint32(s.snap.Tick)
 }
 
-// Stats returns the server's counters.
+// Stats returns the server's counters. It takes time for each set of components in the world, and allocates.
 func (s *Server) Stats() ServerStats {
 	s.mustExist()
 	stats := s.stats
@@ -311,6 +311,8 @@ func (s *Server) Stats() ServerStats {
 	c := &s.snap.Counters
 	stats.RawBits, stats.Spawns, stats.Despawns = c.RawBits, c.Spawns, c.Despawns
 	stats.Clamped, stats.CopiedMarkers = c.Clamped, c.CopiedMarkers
+	stats.Unmarked = s.snap.Unmarked()
+	stats.RefusedSchemas, stats.LastRefusal = s.sessions.Refused, s.sessions.LastRefusal()
 	stats.Fields = append([]FieldStats(nil), s.stats.Fields...)
 	for w := range s.sender.workers.List {
 		c := &s.sender.workers.List[w]

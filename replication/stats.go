@@ -6,6 +6,7 @@ import "github.com/arche-replicate/arche-replicate/replication/internal/schema"
 type ServerStats struct {
 	Tick     uint32 // of the latest Replicate
 	Entities int    // replicated now
+	Unmarked int    // not replicated, since they lack the marker, though they have components of the schema
 	RawBits  int    // of the codes of all these at fixed width
 	Peers    int
 
@@ -14,6 +15,12 @@ type ServerStats struct {
 	Despawns      uint64 // entities that left it
 	Clamped       uint64 // values out of their field's range, and texts too long for it, at every capture
 	CopiedMarkers uint64 // entities found with the marker of another one
+
+	// RefusedSchemas counts hellos with another schema or protocol version, also those that came to peers that are
+	// gone. LastRefusal says how the latest of them differed, as far as the server was told: the client's Apply returns
+	// exactly how. It is empty if there was none, and no part of it comes from the wire but numbers.
+	RefusedSchemas uint64
+	LastRefusal    string
 
 	// Entries counts entities that were put into packets, and Encoded how many had to be encoded for that, a few of
 	// which did not fit after all: what one peer needs, most others need as well.
@@ -54,7 +61,9 @@ type PeerStats struct {
 	Packets    uint64 // state packets passed to the send function
 	Bytes      uint64 // in them, headers included
 	EntityBits uint64 // in them, without packet headers
-	SendErrors uint64 // packets that the send function refused
+
+	SendErrors    uint64 // packets that the send function refused
+	LastSendError error  // why it refused the latest of these; [Peer.Err] has it as well if it ended the connection
 
 	Updates           uint64 // entities sent as deltas
 	FullStates        uint64 // entities sent as full states: new to the peer, or without a usable baseline
@@ -116,6 +125,7 @@ type ClientStats struct {
 	MissingModels    uint64 // packets that needed a model of Compact which the client does not hold
 	Outdated         uint64 // entities in packets that arrived after newer ones
 	SendErrors       uint64 // packets that the send function refused
+	LastSendError    error  // why it refused the latest of these; see also [Client.Err]
 
 	Spawns, Despawns uint64 // replicas made and removed
 	Adopted          uint64 // of those made, local entities that were matched: see [Expect]

@@ -25,6 +25,22 @@ func (p *MaskProbe) Matches(mask *ecs.Mask) bool {
 	return false
 }
 
+// unmarked is a filter for component sets that have some of the wanted components, but not the marker.
+type unmarked struct{ wanted, marker ecs.Mask }
+
+// CountUnmarked returns the number of a world's entities that have a wanted component, but not the marker. It takes time
+// for each component set of the world, not for each entity.
+func CountUnmarked(w *ecs.World, wanted ecs.Mask, marker ecs.ID) int {
+	q := w.Query(&unmarked{wanted, ecs.All(marker)})
+	defer q.Close()
+	return q.Count()
+}
+
+// Matches implements [ecs.Filter].
+func (f *unmarked) Matches(mask *ecs.Mask) bool {
+	return mask.ContainsAny(&f.wanted) && !mask.Contains(&f.marker)
+}
+
 // HasRelation reports whether a component set has a relation. Entities with one are contiguous in memory
 // only if they have the same target.
 func HasRelation(w *ecs.World, mask *ecs.Mask) bool {

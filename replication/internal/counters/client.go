@@ -12,6 +12,7 @@ type ClientCounters struct {
 	MissingModels    uint64
 	Outdated         uint64
 	SendErrors       uint64
+	LastSendError    error
 
 	Spawns, Despawns  uint64
 	Adopted           uint64

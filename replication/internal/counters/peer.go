@@ -7,7 +7,9 @@ type PeerCounters struct {
 	Packets    uint64
 	Bytes      uint64
 	EntityBits uint64
-	SendErrors uint64
+
+	SendErrors    uint64
+	LastSendError error
 
 	Updates           uint64
 	FullStates        uint64

@@ -71,15 +71,17 @@ type OptionalNumber struct {
 	duration bool // written as a duration, such as 1ms
 }
 
-// ParseTag parses the text of a repl tag. An empty text is the same as no tag. [NewCodec] checks
-// whether the keys suit each other and the field.
+// ParseTag parses the text of a repl tag. An empty text is the same as no tag. Blanks around keys and values do not
+// count. [NewCodec] checks whether the keys suit each other and the field.
 func ParseTag(text string) (Tag, error) {
 	var t Tag
 	if text == "" {
 		return t, nil
 	}
 	for item := range strings.SplitSeq(text, ",") {
+		item = strings.TrimSpace(item)
 		key, value, hasValue := strings.Cut(item, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		switch key {
 		case "range", "step", "precision", "bits", "period", "enum", "flags", "max":
 			if !hasValue {
@@ -127,7 +129,7 @@ func (t *Tag) setValue(key, value string) {
 			t.fail("range=%.40s has no colon: write range=MIN:MAX", value)
 			return
 		}
-		t.SetRange(low, high)
+		t.SetRange(strings.TrimSpace(low), strings.TrimSpace(high))
 	case "bits":
 		n, err := strconv.ParseUint(value, 10, 8)
 		if err != nil {

@@ -1,6 +1,7 @@
 package field
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -26,6 +27,8 @@ func TestParseFieldTag(t *testing.T) {
 		"counter":                       {hint: HintCounter},
 		"wrap,range=0:359":              {low: "0", high: "359", ranged: true, hint: HintWrap},
 		"range=0s:1h,step=1ms":          {low: "0s", high: "1h", ranged: true, Step: OptionalNumber{value: 1e6, given: true, duration: true}},
+		" range = 0 : 100 ,\tstep= 2s ": {low: "0", high: "100", ranged: true, Step: OptionalNumber{value: 2e9, given: true, duration: true}},
+		"angle, bits=9, period = 360":   {Mode: ModeAngle, bits: 9, hasBits: true, Period: number(360)},
 	} {
 		got, err := ParseTag(text)
 		require.NoError(t, err, text)
@@ -34,7 +37,7 @@ func TestParseFieldTag(t *testing.T) {
 	for text, want := range map[string]string{
 		"nonsense":                `unknown key "nonsense" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -`,
 		"half,":                   `unknown key "" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -`,
-		"half, raw":               `unknown key " raw" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -`,
+		"half, rav":               `unknown key "rav" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -`,
 		"range":                   "range needs a value: range=MIN:MAX",
 		"bits":                    "bits needs a value: bits=N",
 		"step":                    "step needs a value: step=S",
@@ -65,5 +68,47 @@ func TestParseFieldTag(t *testing.T) {
 	} {
 		_, err := ParseTag(text)
 		require.EqualError(t, err, want, text)
+	}
+}
+
+// TestTagsUnderAWrongKeyAreRefused: reflect ignores them without a word, so the field would be replicated in full.
+func TestTagsUnderAWrongKeyAreRefused(t *testing.T) {
+	const malformed = `can't be read: write repl:"KEYS", without a blank before the quotes and with nothing but a blank between two tags`
+	for tags, want := range map[string]string{
+		`replicate:"range=0:1,step=1"`:         `the tag key "replicate" is not known: write repl:"range=0:1,step=1"; if the key belongs to something else, add repl:""`,
+		`Repl:"half"`:                          `the tag key "Repl" is not known: write repl:"half"; if the key belongs to something else, add repl:""`,
+		`json:"x,omitempty" replication:"raw"`: `the tag key "replication" is not known: write repl:"raw"; if the key belongs to something else, add repl:""`,
+		`rpl:"-"`:                              `the tag key "rpl" is not known: write repl:"-"; if the key belongs to something else, add repl:""`,
+		`rep:"-"`:                              `the tag key "rep" is not known: write repl:"-"; if the key belongs to something else, add repl:""`,
+		`relp:"-"`:                             `the tag key "relp" is not known: write repl:"-"; if the key belongs to something else, add repl:""`,
+		`reppl:"-"`:                            `the tag key "reppl" is not known: write repl:"-"; if the key belongs to something else, add repl:""`,
+		`repl: "range=0:1"`:                    `the tag "repl: \"range=0:1\"" ` + malformed,
+		`repl:range=0:1`:                       `the tag "repl:range=0:1" ` + malformed,
+		`repl="half"`:                          `the tag "repl=\"half\"" ` + malformed,
+		`repl:'half'`:                          `the tag "repl:'half'" ` + malformed,
+		`repl:"half`:                           `the tag "repl:\"half" ` + malformed,
+		`repl`:                                 `the tag "repl" ` + malformed,
+		`json:"x",repl:"half"`:                 `the tag ",repl:\"half\"" ` + malformed,
+		`range=-1:1,step=0.01`:                 `the tag has no key: write repl:"range=-1:1,step=0.01"`,
+	} {
+		text, err := TagText(reflect.StructTag(tags))
+		require.EqualError(t, err, want, tags)
+		require.Empty(t, text)
+	}
+	for tags, want := range map[string]string{
+		"":                                       "",
+		`repl:"half"`:                            "half",
+		`json:"x" repl:"half"`:                   "half",
+		`json:"x"repl:"half"`:                    "half",
+		`replicate:"x" repl:""`:                  "",
+		`json:"pos" yaml:"pos" validate:"max=5"`: "",
+		`db:"p" real:"x" r:"1" re:"1" pl:"1" rule:"x"`: "",
+		`prose that nobody reads`:                      "",
+		`: : "`:                                        "",
+		`"`:                                            "",
+	} {
+		text, err := TagText(reflect.StructTag(tags))
+		require.NoError(t, err, tags)
+		require.Equal(t, want, text, tags)
 	}
 }

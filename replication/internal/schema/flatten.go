@@ -239,7 +239,7 @@ func (f *Flattener) fields(t reflect.Type, at FieldPlace) error {
 		inside := at.field(i, &member)
 		// The exported fields of an embedded struct are promoted even if its type is unexported.
 		if !member.IsExported() && (!member.Anonymous || member.Type.Kind() != reflect.Struct) {
-			if text := member.Tag.Get(tagKey); text != "" && text != string(field.ModeSkip) {
+			if text := member.Tag.Get(field.TagKey); text != "" && text != string(field.ModeSkip) {
 				return f.refuse(inside, "the tag of an unexported field has no effect; "+
 					"export the field or remove the tag")
 			}
@@ -256,15 +256,16 @@ func (f *Flattener) fields(t reflect.Type, at FieldPlace) error {
 	return nil
 }
 
-// tagKey is the key of struct tags.
-const tagKey = "repl"
-
 // member adds a field of a struct, by its tag or the option that overrides it.
 func (f *Flattener) member(member *reflect.StructField, at FieldPlace) error {
 	if len(f.paths) <= maxPathsListed && !slices.Contains(f.paths, at.pattern) {
 		f.paths = append(f.paths, at.pattern)
 	}
-	tag, err := field.ParseTag(member.Tag.Get(tagKey))
+	text, err := field.TagText(member.Tag)
+	var tag field.Tag
+	if err == nil {
+		tag, err = field.ParseTag(text)
+	}
 	if tag, err = f.override(at.pattern, tag, err); err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
+	"strings"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -20,6 +22,8 @@ type ServerSessions struct {
 	Approves     bool                                      // the user decides which clients get a session
 	Ack          wire.Ack                                  // scratch memory
 	secret       [32]byte                                  // of session numbers
+	Refused      uint64                                    // hellos with another schema or version
+	refused      struct{ version, offset uint32 }          // what the latest of these had
 	answer       [wire.MaxAmplification * wire.MinMTU]byte // memory for an answer to a hello
 }
 
@@ -32,6 +36,31 @@ func (s *ServerSessions) SetSecret(seeded bool, seed uint64) {
 			part = wire.Mix64(seed)
 		}
 		binary.LittleEndian.PutUint64(s.secret[8*i:], part)
+	}
+}
+
+// pieceSize returns how much of the schema's text fits into an answer.
+func (s *ServerSessions) pieceSize() int {
+	return min(s.Opts.MTU, len(s.answer)) - wire.ChecksumSize - wire.RefuseSize
+}
+
+// LastRefusal describes the latest hello that was refused for its version or schema. A client asks for the part of the
+// text in which it has not found a difference before, so the last part that it asked for has the difference.
+func (s *ServerSessions) LastRefusal() string {
+	switch at := s.refused; {
+	case s.Refused == 0:
+		return ""
+	case at.version != wire.ProtocolVersion:
+		return fmt.Sprintf("a client speaks protocol version %d, this server %d: use the same release on both sides",
+			at.version, wire.ProtocolVersion)
+	default:
+		from := int(min(uint64(at.offset), uint64(len(s.Text))))
+		before, rest := s.Text[:from], s.Text[from:]
+		first := 1 + strings.Count(before, "\n")
+		line, _, _ := strings.Cut(before[strings.LastIndexByte(before, '\n')+1:]+rest, "\n")
+		return fmt.Sprintf("the schema of a client differs from this server's in one of the lines %d (here %q) to %d: "+
+			"register the same types in the same order on both ends, with the same fields, options and tables of Tune",
+			first, ShortenLine(line), first+strings.Count(rest[:min(s.pieceSize(), len(rest))], "\n"))
 	}
 }
 

@@ -101,6 +101,17 @@ func (s *Snapshot) CaptureWorld(old func(b int, slots uint64, limit delta.Tick))
 	c.settleContests()
 }
 
+// Unmarked returns how many entities have components of the schema, but not the marker.
+func (s *Snapshot) Unmarked() int {
+	var wanted ecs.Mask
+	for i, id := range s.Capture.Components {
+		if !s.Schema.Components[i].Resource {
+			wanted.Set(id, true)
+		}
+	}
+	return archeutil.CountUnmarked(s.World, wanted, s.Capture.Marker)
+}
+
 // table returns the table of the entities with the given mask, and makes it if there is none.
 func (s *Snapshot) table(mask *ecs.Mask) *Table {
 	c := &s.Capture
