@@ -97,6 +97,7 @@ type chaosConfig struct {
 	bigRests      bool
 	sharedPackets bool
 	apart         int // changes in a tick with which packets apart are sent, 0: the default
+	joins         int // work of joining in a tick, 0: the default
 	wild          *wildConfig
 	settled       bool // settled ticks are checked
 	interval      int  // the send interval of all peers, 0: it may change
@@ -141,6 +142,7 @@ func randomChaosConfig(seed uint64) chaosConfig {
 	c.bigRests = r.IntN(2) == 0
 	c.sharedPackets = r.IntN(3) > 0
 	c.apart = pick(rand.New(rand.NewPCG(seed, 78)), 0, 1, 20)
+	c.joins = pick(rand.New(rand.NewPCG(seed, 80)), 0, 0, 1000, 10_000)
 	if r := rand.New(rand.NewPCG(seed, 79)); r.IntN(4) == 0 {
 		c.grid = 0
 	}
@@ -161,6 +163,9 @@ func newChaosGame(t testing.TB, c chaosConfig) *chaosGame {
 	opts = append(opts, config.ServerFunc(func(o *config.ServerOptions) { o.NoSharedPackets = !c.sharedPackets }))
 	if c.apart > 0 {
 		opts = append(opts, config.ServerFunc(func(o *config.ServerOptions) { o.LeastApart = c.apart }))
+	}
+	if c.joins > 0 {
+		opts = append(opts, config.ServerFunc(func(o *config.ServerOptions) { o.JoinWork = c.joins }))
 	}
 	if c.grid > 0 {
 		opts = append(opts, WithBaselineInterval(c.grid))

@@ -264,9 +264,9 @@ type fakeClient struct {
 
 // connectFake connects a fake client. It knows the format of the handshake and of acks, and that
 // the sequences of state packets rise by one.
-func connectFake(tb testing.TB, s *Server, nonce uint64, delay int, loss float64) *fakeClient {
+func connectFake(tb testing.TB, s *Server, nonce uint64, delay int, loss float64, opts ...PeerOption) *fakeClient {
 	f := &fakeClient{}
-	f.peer = s.Connect(f.take)
+	f.peer = s.Connect(f.take, opts...)
 	h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: s.schema.Hash(), Nonce: nonce, Codings: wire.TakesCompact}
 	require.NoError(tb, f.peer.Receive(wire.WithChecksum(h.Append(nil))))
 	var m wire.Welcome

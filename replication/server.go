@@ -67,6 +67,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 		TickRate:   config.DefaultTickRate,
 		Window:     64, Workers: 1, Marker: ReplicatedID, FreeWork: config.FreeWork,
 		LeastApart: config.LeastApart,
+		JoinWork:   config.JoinWork,
 	}
 	applyOptions("NewServer", opts, func(opt ServerOption) { opt.ApplyToServer(&o) })
 	if o.Timeout < 0 {

@@ -71,7 +71,7 @@ func (s *Server) askPeers() {
 	workers.Ready(&s.snap)
 	was, open := s.calls.Ask(), true
 	for _, p := range s.peers {
-		if p.conn.State != session.Connected {
+		if !p.takesPart() {
 			continue
 		}
 		p.sight.View.Ask(s.snap.Capture.Tables)
@@ -91,13 +91,16 @@ func (s *Server) sendStates() {
 	defer s.snap.Slots.Settle(s.snap.Tick)
 	s.sender.workers.Run(s.snap.Tick)
 	for _, p := range s.peers {
-		if p.conn.State == session.Connected {
+		if p.takesPart() {
 			p.out.Flush()
 			p.out.Keep()
 		}
 	}
 	s.sendHashes()
 }
+
+// takesPart reports whether the peer is sent state in the present tick, if it needs any.
+func (p *Peer) takesPart() bool { return p.conn.State == session.Connected && p.out.Joining.Begun }
 
 // refreshPeers keeps the ticks that peers hold of slots of a block within reach of serial arithmetic.
 func (s *Server) refreshPeers(b int, slots uint64, limit delta.Tick) {
@@ -127,7 +130,7 @@ func (s *Server) sendHashes() {
 	}
 	for _, p := range s.peers {
 		h := &p.out.Hashing
-		if p.conn.State == session.Connected && p.acked.MaySendNow() && (!h.Any || s.snap.Tick-h.At >= every) {
+		if p.takesPart() && p.acked.MaySendNow() && (!h.Any || s.snap.Tick-h.At >= every) {
 			p.out.Hashing.Any, p.out.Hashing.At = true, s.snap.Tick
 			p.out.SendHashes(s.sender.hashes)
 		}

@@ -76,7 +76,7 @@ type PeerStats struct {
 	NotVisible uint64 // out of the peer's view
 	UpToDate   uint64 // the peer has the newest state
 	InFlight   uint64 // the newest state is in flight
-	NotItsTurn uint64 // it is not the peer's turn to be sent state, whether or not there is any
+	NotItsTurn uint64 // it is not the peer's turn to be sent state, whether or not there is any; or it is joining
 	Silent     uint64 // the peer acknowledges nothing, and is sent less and less: see [WithTimeout]
 	OverBudget uint64 // there was no room
 	Withheld   uint64 // the client has no slot for it: see [WithMaxEntities]

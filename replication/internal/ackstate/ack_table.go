@@ -66,8 +66,9 @@ func (t *AckTable) grow(n int, now delta.Tick) {
 	t.Unknown = t.Unknown.Grown(blocks)
 	if blocks > cap(t.Missing[0]) { // some spare room saves copying at every growth
 		room := blocks + blocks/16
+		all := make(bitset.Set, len(t.Missing)*room)
 		for i, row := range t.Missing {
-			t.Missing[i] = append(make(bitset.Set, 0, room), row...)
+			t.Missing[i] = append(all[i*room:i*room:(i+1)*room], row...)
 		}
 		t.Since = append(make([]delta.Tick, 0, 64*room), t.Since...)
 	}
@@ -76,7 +77,11 @@ func (t *AckTable) grow(n int, now delta.Tick) {
 	}
 	t.Since = t.Since[:64*blocks]
 	for b := old; b < blocks; b++ {
-		t.forget(b, ^uint64(0), now)
+		t.None[b] = ^uint64(0)
+		t.Unknown.Add(b)
+	}
+	for i := range t.Since[64*old:] {
+		t.Since[64*old+i] = now
 	}
 }
 
@@ -153,11 +158,15 @@ func (t *AckTable) begin(b int, mask uint64) {
 	if t.some != ^uint32(0) {
 		t.fillMissing()
 	}
+	recent := uint64(0)
 	for slot := range bitset.Slots(b, mask) {
 		if t.Through-t.Since[slot] < snapshot.RecentTicks { // it was held a short while ago
-			for _, row := range t.Missing {
-				row.Add(slot)
-			}
+			recent |= 1 << (slot & 63)
+		}
+	}
+	if recent != 0 {
+		for _, row := range t.Missing {
+			row[b] |= recent
 		}
 	}
 	t.None[b] &^= mask

@@ -210,10 +210,11 @@ func (p *Tracker) noteFate(before, at delta.Tick, end uint32) {
 	}
 }
 
-// allArrived reports whether all unresolved packets before a sequence are shared ones and were acknowledged.
+// allArrived reports whether all unresolved packets before a sequence are shared ones of what changed, and were
+// acknowledged.
 func (p *Tracker) allArrived(end uint32) bool {
 	for q := p.Followed; q != end; q++ {
-		if sent := p.Log.At(q); sent.Count > 0 && (sent.Status != SentAcked || sent.shared == nil) {
+		if sent := p.Log.At(q); sent.Count > 0 && (sent.Status != SentAcked || sent.shared == nil || sent.Apart) {
 			return false
 		}
 	}

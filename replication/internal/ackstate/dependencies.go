@@ -23,6 +23,7 @@ type Structure struct {
 	Changes []change // the first ones by slot, the others by tick
 	sorted  int      // how many are in the order of slots
 	kept    int      // how many were left when the list was last cleaned
+	joining bool     // messages wait until the join is complete; the list lacks what was there when it began
 
 	unsent    bitset.Set // slots of changes of which nothing has been sent since
 	anyUnsent bool
@@ -38,6 +39,9 @@ type change struct {
 	unsent      delta.Tick // of the first one since something was sent of the slot
 	again       bool       // nothing was sent since the change before, which has that tick
 }
+
+// manyChanges is the number of entities beyond which all that a client is sent when it joins counts as one change.
+const manyChanges = 1024
 
 // CleanAt is how many changes must be added before settled ones are looked for.
 const CleanAt = 64
@@ -79,11 +83,11 @@ func (s *Structure) noteSent(l *SentLog, sent *SentPacket) {
 	}
 }
 
-// note adds changes of slots of a block.
-func (s *Structure) note(b int, mask uint64, now delta.Tick) {
+// note adds changes of slots of a block, for which messages of the ticks from first on have to wait.
+func (s *Structure) note(b int, mask uint64, first, now delta.Tick) {
 	s.unsent = s.unsent.Grown(b<<6 + 64)
 	for slot := range bitset.Slots(b, mask) {
-		s.Changes = append(s.Changes, change{uint32(slot), now, now, now, s.unsent.Has(slot)})
+		s.Changes = append(s.Changes, change{uint32(slot), first, now, first, s.unsent.Has(slot)})
 	}
 	s.unsent[b] |= mask
 	s.anyUnsent = true

@@ -32,12 +32,24 @@ func (p *Tracker) DirtyIn(b int) uint64 {
 // Grow makes room for new slots, which are all dirty.
 func (p *Tracker) Grow() {
 	s := &p.Snap.Slots
-	if old := len(p.Dirty); len(s.Alive) > old {
-		p.Dirty, p.DirtyBlocks = p.Dirty.Grown(s.Len()), p.DirtyBlocks.Grown(len(s.Alive))
-		p.Acks.grow(s.Len(), p.Snap.Tick)
-		for b, alive := range s.Alive[old:] {
-			p.MarkDirty(old+b, alive)
-			p.noteStructure(old+b, alive)
+	old := len(p.Dirty)
+	if len(s.Alive) == old {
+		return
+	}
+	first := p.Snap.Tick
+	if old == 0 {
+		first = p.Acks.Through + 1 // messages may have waited since the session began
+	}
+	joining := old == 0 && p.Structure != nil && s.Live > manyChanges
+	if joining {
+		p.Structure.joining = true
+	}
+	p.Dirty, p.DirtyBlocks = p.Dirty.Grown(s.Len()), p.DirtyBlocks.Grown(len(s.Alive))
+	p.Acks.grow(s.Len(), p.Snap.Tick)
+	for b, alive := range s.Alive[old:] {
+		p.MarkDirty(old+b, alive)
+		if !joining {
+			p.noteStructureSince(old+b, alive, first)
 		}
 	}
 }
@@ -342,4 +354,22 @@ func (p *Tracker) LargeWaits() bool {
 		}
 	}
 	return false
+}
+
+// Joins reports whether the client does not have everything yet that existed when its session began, and may be sent
+// state in this tick.
+func (p *Tracker) Joins() bool { return !p.Join.Complete && p.MaySendNow() }
+
+// SeesAll reports whether the peer sees everything.
+func (p *Tracker) SeesAll() bool { return p.sight.View.InView == nil && !p.sight.View.Limited }
+
+// FirstStates returns the slots of a block of which the client holds nothing and that it is to be sent: before the
+// peer's tick is prepared, as far as that is known by then.
+func (p *Tracker) FirstStates(b int) uint64 {
+	s := &p.Snap.Slots
+	if b >= len(p.Dirty) {
+		return s.Alive[b]
+	}
+	none := p.Acks.None[b] | s.Churned[b]
+	return p.sight.View.Sees(b, s.Alive[b]&none&(p.Dirty[b]|s.Changed[b]))
 }

@@ -316,6 +316,9 @@ func (p *Tracker) Dependencies(
 	at delta.Tick, deps []wire.Dependency, limit int,
 ) (all []wire.Dependency, unsent, ok bool) {
 	s := p.Structure
+	if s.joining = s.joining && !p.Join.Complete; s.joining && limit >= 0 || len(p.Dirty) < len(p.Snap.Slots.Alive) {
+		return deps, true, false // for lack of the world; it may have been sent nothing yet, see join.Plan.Admit
+	}
 	s.tidy()
 	changes, kept := s.Changes, 0
 	ok = true
@@ -378,9 +381,12 @@ func (p *Tracker) TrimStructure() {
 
 // noteStructure notes that slots of a block came or went for the peer, or changed their component
 // sets.
-func (p *Tracker) noteStructure(b int, mask uint64) {
+func (p *Tracker) noteStructure(b int, mask uint64) { p.noteStructureSince(b, mask, p.Snap.Tick) }
+
+// noteStructureSince is noteStructure if messages from a tick on have to wait for it.
+func (p *Tracker) noteStructureSince(b int, mask uint64, first delta.Tick) {
 	if p.Structure != nil && mask != 0 {
-		p.Structure.note(b, mask, p.Snap.Tick)
+		p.Structure.note(b, mask, first, p.Snap.Tick)
 	}
 }
 

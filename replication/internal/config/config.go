@@ -30,6 +30,13 @@ const LeastApart = 512
 // MostBases is the number of base ticks beyond which the server makes do with fewer, see snapshot.BaseGrid.
 const MostBases = 8
 
+// JoinWork is the work of joining that the server does in a tick, see package join: that many units of some nanoseconds,
+// or as many times that as the world has times JoinSlots slots, since the rest of the tick takes longer then, too.
+const (
+	JoinWork  = 1 << 16
+	JoinSlots = 20_000
+)
+
 // ServerOptions has the settings that the options of a server make.
 type ServerOptions struct {
 	EndOptions
@@ -54,4 +61,5 @@ type ServerOptions struct {
 	Compact         bool      // the coding of peers that choose none
 	FreeWork        WorkBound // of a packet
 	LeastApart      int       // see LeastApart
+	JoinWork        int       // see JoinWork
 }

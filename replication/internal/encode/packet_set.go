@@ -66,6 +66,9 @@ type SharedPacket struct {
 	Shift  wire.CRCShift
 }
 
+// Records returns what the packet carries, as a range of the records of its set.
+func (k *SharedPacket) Records() (first, end int) { return k.first, k.end }
+
 // A sharedBlock is the entries of a block of slots.
 type sharedBlock struct {
 	packet     int32
@@ -215,10 +218,8 @@ func (set *PacketSet) BeginLists(l *wire.SlotLists, part int) {
 	l.Within(set.parts.partition.slots(part))
 }
 
-// RecordsOf returns what a packet of the set carries, as a range of the records of the set.
-func (set *PacketSet) RecordsOf(k *SharedPacket) (of *baseline.SharedRecords, first, end int) {
-	return set.records, k.first, k.end
-}
+// Records returns what the packets of the set carry, see SharedPacket.Records.
+func (set *PacketSet) Records() *baseline.SharedRecords { return set.records }
 
 // Wanted returns the slots of a block that the set is to contain.
 func (set *PacketSet) Wanted(b int) uint64 { return set.wanted[b] }

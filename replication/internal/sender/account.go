@@ -14,7 +14,7 @@ func (p *Sender) account() {
 	switch {
 	case p.acked.Silence.Paused:
 		p.stats.Silent += uint64(dirty)
-	case !p.acked.MaySendNow():
+	case !p.acked.MaySendNow() || p.Joining.holds:
 		p.stats.NotItsTurn += uint64(dirty)
 	default:
 		p.stats.OverBudget += uint64(dirty)

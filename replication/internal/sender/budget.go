@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/choice"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ratecontrol"
 )
@@ -19,7 +20,7 @@ type budget struct {
 	Control *ratecontrol.Control // nil: the rate is fixed
 
 	typical int               // mean bits of a state and its share of all overhead, in 1/typicalUnit; not of full ones
-	cost    prices            // of entries, in the present tick
+	cost    choice.Prices     // of entries, in the present tick
 	firsts  int32             // states in the present tick, of slots of which the peer held nothing
 	lapsing int32             // for so many ticks with packets, full states count as likely that had a baseline before
 	parts   int32             // bits of parts of large states in the present tick
@@ -186,12 +187,12 @@ func (b *budget) lose() {
 // limit, of part of it.
 func (b *budget) need(limit int) (need int) {
 	s := &b.snap.Slots
-	b.cost.cheap = max(b.typical/typicalUnit, 1)
+	b.cost.Cheap = max(b.typical/typicalUnit, 1)
 	dear, width := 0, 0
 	for block := range b.acked.DirtyBlocks.All() {
 		dirty := b.acked.Dirty[block]
 		costly := b.acked.Costly(block, dirty)
-		need += bits.OnesCount64(dirty&^costly) * b.cost.cheap
+		need += bits.OnesCount64(dirty&^costly) * b.cost.Cheap
 		if costly != 0 {
 			n, w := bits.OnesCount64(costly), s.EstimateWidths(block, costly, b.snap.Tick)
 			dear, width, need = dear+n, width+w, need+w+n*fullBits
@@ -201,7 +202,7 @@ func (b *budget) need(limit int) (need int) {
 		}
 	}
 	if dear > 0 {
-		b.cost.dear = width/dear + fullBits
+		b.cost.Dear = width/dear + fullBits
 	}
 	return need
 }

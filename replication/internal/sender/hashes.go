@@ -3,7 +3,7 @@ package sender
 import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -30,7 +30,7 @@ func (h *hashing) send(o *outbox, buf []byte) {
 			continue
 		}
 		mark, before := w.Mark(), set
-		writeHashes(s, &w, slot, next, &set)
+		encode.WriteHashes(s, &w, slot, next, &set)
 		if w.Remaining() > 0 { // the end takes a bit
 			next = slot + 1
 			count++
@@ -56,25 +56,4 @@ func (h *hashing) send(o *outbox, buf []byte) {
 	o.stats.Hashes += uint64(count)
 	o.stats.HashBytes += uint64(len(packet))
 	o.Transmit(packet)
-}
-
-// writeHashes writes the entry of a slot, as far as there is room.
-func writeHashes(s *snapshot.Snapshot, w *bitbuf.Writer, slot, next int, set *delta.Set) {
-	info := &s.Slots.Info[slot]
-	w.WriteBool(true)
-	w.WriteExpGolomb(uint64(slot-next), wire.HashGapOrder)
-	w.WriteBits(uint64(info.Generation), 16)
-	w.WriteExpGolomb(uint64(s.Tick-s.Slots.ChangedAt[slot]), 0)
-	delta.WriteSet(w, &info.Set, set)
-	*set = info.Set
-	for k := range set.All() {
-		row := s.Histories[k].Row(slot)
-		columns := s.Schema.Components[k].Columns
-		for i := range columns {
-			if w.Err() != nil {
-				return
-			}
-			w.WriteBits(columns[i].Digest(row, uint32(s.Tick)))
-		}
-	}
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
-	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
 )
 
 // This file sends states that are larger than a packet: in parts, each of which fills a packet.
@@ -23,15 +23,12 @@ func (p *stateSender) beginLarge(slot int) {
 
 // split splits the slot's present state into parts.
 func (p *stateSender) split(slot int, l *ackstate.LargeState) {
-	s := p.snap
-	info := &s.Slots.Info[slot]
 	r := p.worker.FullState(slot)
 	r.Copies++
 	w := bitbuf.NewWriter(make([]byte, (int(r.Bits)+7)/8+4*delta.MaxComponents))
-	w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
-	delta.WriteSet(&w, &info.Set, &delta.Set{})
+	encode.WriteFullHead(&w, p.snap, slot, &delta.Set{})
 	p.worker.Copy(&w, r)
-	l.Tick, l.Encoded, l.Size = s.Tick, w.Bytes(), p.packet.budget.partSize()
+	l.Tick, l.Encoded, l.Size = p.snap.Tick, w.Bytes(), p.packet.budget.partSize()
 	l.Parts = make([]ackstate.PartStatus, (len(l.Encoded)+l.Size-1)/l.Size)
 	l.Missed = len(l.Parts)
 }

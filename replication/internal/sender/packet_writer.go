@@ -177,7 +177,7 @@ func (k *packetWriter) put(slot int, r *encode.CachedEntry) error {
 func (k *packetWriter) write(slot int, r *encode.CachedEntry) {
 	if r.Kind == wire.EntryFull {
 		k.head(slot, wire.EntryFull)
-		k.fullHead(slot)
+		encode.WriteFullHead(&k.w, k.snap, slot, &k.Set)
 	} else {
 		k.updateHead(slot, r.Baselines, r.Kind == wire.EntrySetChange)
 	}
@@ -241,14 +241,6 @@ func (k *packetWriter) putPart(slot int, l *ackstate.LargeState, i int) error {
 
 // head notes the slot and the kind of an entry that is not an update against the front.
 func (k *packetWriter) head(slot int, kind wire.EntryKind) { k.cache.Slots.AddOther(slot, kind) }
-
-// fullHead writes the generation and the component set of a full state.
-func (k *packetWriter) fullHead(slot int) {
-	info := k.snap.Slots.Info[slot]
-	k.w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
-	delta.WriteSet(&k.w, &info.Set, &k.Set)
-	k.Set = info.Set
-}
 
 // finish sends the open packet, if there is one.
 func (k *packetWriter) finish() {

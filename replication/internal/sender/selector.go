@@ -4,9 +4,22 @@ import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/choice"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 )
+
+// A chooser chooses slots for the peers of a worker.
+type chooser struct {
+	choice.Chooser
+	awaited bitset.Set // slots of what a message waits for
+
+	// For a peer with a weight function of its own.
+	weights  []snapshot.SlicedWeights // by block
+	asked    []int32                  // slots that the function is called for
+	entities []ecs.Entity             // in these slots
+	given    []float32                // their weights
+}
 
 // A selector selects what a peer is sent if its budget is too small for everything dirty: what has
 // waited longest, times its weight. No waiting slot is forgotten, so none starves.
@@ -121,37 +134,37 @@ func (p *selector) askWeights(c *chooser) []snapshot.SlicedWeights {
 	return c.weights
 }
 
-// choose sets c.chosen to the dirty slots that are sent, as many as so many bits have room for. rate is that of the
+// choose sets c.Chosen to the dirty slots that are sent, as many as so many bits have room for. rate is that of the
 // budget, and partsFirst reports that states larger than a packet come first. Despawns, spawns, returns, updates and
 // small states have shares of their own, and compete for the rest as well.
-func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFirst bool) {
+func (p *selector) choose(c *chooser, room int, cost choice.Prices, rate int64, partsFirst bool) {
 	u := &p.Urgency
-	c.begin(p.snap.Slots.Len())
+	c.Begin(p.snap.Slots.Len())
 	used := 0
 	if p.anyGone && p.addCandidates(c, despawns) {
-		used += c.choose(u, room/structureShare, prices{cheap: despawnBits})
+		used += c.Choose(u, room/structureShare, choice.Prices{Cheap: despawnBits})
 	}
 	least := used + room/structureShare
 	if p.acked.Structure.Waits() {
 		c.awaited = c.awaited.Grown(p.snap.Slots.Len())
 		if p.acked.Structure.FindAwaited(c.awaited); p.addCandidates(c, awaited) {
-			used += c.choose(u, room/awaitedShare, cost)
+			used += c.Choose(u, room/awaitedShare, cost)
 		}
 	}
 	if p.fresh > 0 && p.addCandidates(c, spawns) {
-		used += c.choose(u, least-used, cost)
+		used += c.Choose(u, least-used, cost)
 	}
 	if p.anyReturned && p.addCandidates(c, returned) {
 		u.First, p.turn = p.turn, u.First
-		used += c.choose(u, max(least-used, room/returnShare), cost)
+		used += c.Choose(u, max(least-used, room/returnShare), cost)
 		u.First, p.turn = p.turn, u.First
 	}
-	if int64(p.fresh)*int64(cost.dear) > 8*rate { // all spawns of a mass have waited for longer
+	if int64(p.fresh)*int64(cost.Dear) > 8*rate { // all spawns of a mass have waited for longer
 		if p.addCandidates(c, shown) {
-			used += c.choose(u, room/structureShare, cost)
+			used += c.Choose(u, room/structureShare, cost)
 		}
 	} else if of := p.roomOfUpdates(room, cost, rate); of > 0 && p.addCandidates(c, updates) {
-		used += c.choose(u, of, cost)
+		used += c.Choose(u, of, cost)
 	}
 	// A part of a large state takes the room of very many updates. These come first, unless it had no room beside them.
 	of := small
@@ -159,10 +172,10 @@ func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFi
 		of = big
 	}
 	if len(p.acked.Large) > 0 && p.addCandidates(c, of) {
-		used += c.choose(u, room/smallShare, cost)
+		used += c.Choose(u, room/smallShare, cost)
 	}
 	if p.addCandidates(c, everything) {
-		c.choose(u, room-room/margin-used, cost)
+		c.Choose(u, room-room/margin-used, cost)
 	}
 }
 
@@ -171,8 +184,8 @@ func (p *selector) choose(c *chooser, room int, cost prices, rate int64, partsFi
 // and be sent in full as well: a budget that suffices for updates would never get there. If updates are not much
 // smaller, that matters little. If the budget is far too short for an update of everything within the window, most
 // would lapse in any case, and wait longer for their turn.
-func (p *selector) roomOfUpdates(room int, cost prices, rate int64) int {
-	cheap, dear := int64(cost.cheap), int64(cost.dear)
+func (p *selector) roomOfUpdates(room int, cost choice.Prices, rate int64) int {
+	cheap, dear := int64(cost.Cheap), int64(cost.Dear)
 	most := int64(room) * min(2*dear-3*cheap, cheap) / (updateShare * cheap)
 	if most <= 0 || int64(p.lapsed)*dear <= int64(room)-most {
 		return 0
@@ -209,24 +222,24 @@ func (p *selector) addCandidates(c *chooser, of share) bool {
 		live, bare, large := p.sight.View.Sees(b, d&alive[b]), acks.Bare(b), acks.Large[b]
 		switch of {
 		case despawns: // press has split them: everything that is not live is gone
-			c.add(b, d&^live, 0)
+			c.Add(b, d&^live, 0)
 		case awaited:
-			c.add(b, live&c.awaited[b]&(acks.None[b]|acks.Returned[b]), bare)
+			c.Add(b, live&c.awaited[b]&(acks.None[b]|acks.Returned[b]), bare)
 		case spawns:
-			c.add(b, live&acks.None[b], ^uint64(0))
+			c.Add(b, live&acks.None[b], ^uint64(0))
 		case returned:
-			c.add(b, live&acks.Returned[b]&^acks.None[b], bare)
+			c.Add(b, live&acks.Returned[b]&^acks.None[b], bare)
 		case shown:
-			c.add(b, live&^acks.None[b], bare|large)
+			c.Add(b, live&^acks.None[b], bare|large)
 		case updates:
-			c.add(b, live&^bare, large)
+			c.Add(b, live&^bare, large)
 		case small:
-			c.add(b, live&^large, bare)
+			c.Add(b, live&^large, bare)
 		case big:
-			c.add(b, live&large, ^uint64(0))
+			c.Add(b, live&large, ^uint64(0))
 		default:
-			c.add(b, d, live&(bare|large))
+			c.Add(b, d, live&(bare|large))
 		}
 	}
-	return len(c.blocks) > 0
+	return c.Any()
 }

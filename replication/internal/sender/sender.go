@@ -34,6 +34,7 @@ type Sender struct {
 
 	counted   uint64 // entities sent in the ticks that account has covered
 	states    stateSender
+	Joining   joining
 	Selector  selector
 	Budget    budget
 	Packet    packetWriter
@@ -64,6 +65,7 @@ func (p *Sender) Init(snap *snapshot.Snapshot, opts *config.ServerOptions, share
 	p.Packet = packetWriter{peer: &p.peer, out: &p.outbox, budget: &p.Budget}
 	p.states = stateSender{peer: &p.peer, packet: &p.Packet, packetSet: encode.NoSet}
 	p.groups = groupSender{peer: &p.peer, packet: &p.Packet, states: &p.states}
+	p.Joining = joining{peer: &p.peer, packet: &p.Packet, budget: &p.Budget, groups: &p.groups}
 }
 
 // Begin starts a session, after the peer's sight and its acknowledgements have. The key is that of
@@ -79,6 +81,7 @@ func (p *Sender) Begin(key wire.Key, isCompact bool) {
 	p.states.restart()
 	p.groups.begin()
 	p.KeepAlive = KeepAlive{next: p.acked.Log.Next}
+	p.Joining.begin()
 	p.Rests, p.Sending = false, false
 }
 

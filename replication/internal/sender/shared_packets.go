@@ -32,7 +32,7 @@ func (p *stateSender) relay(splits bool) bool {
 		if run.Lacks {
 			p.copyMost(&run)
 		} else {
-			p.packet.relay(&run)
+			p.packet.relay(run.Packets, run.Set.Records(), &p.stats.Updates)
 		}
 	}
 	return true
@@ -46,8 +46,8 @@ func (p *stateSender) copyMost(run *encode.Run) {
 		k.open(run.Set.Front())
 		run.Set.BeginLists(&k.cache.Slots, run.Part)
 		room := k.w.Remaining() - from.Bits // for entries that are not in the set
-		records, first, end := run.Set.RecordsOf(from)
-		for _, record := range records.List[first:end] {
+		first, end := from.Records()
+		for _, record := range run.Set.Records().List[first:end] {
 			room = p.copyBlock(run.Set, record.Record(), room)
 		}
 		if k.sent.Count == 0 || k.w.Err() != nil || !k.fits(0) || !k.bears(0, 0) { // rare: slot lists got longer
@@ -121,24 +121,28 @@ func (p *stateSender) copies(set *encode.PacketSet, b int, d uint64) uint64 {
 	return d &^ (p.acked.LackOf(set.BasePair, b) | p.acked.Acks.Large[b])
 }
 
-// relay sends packets of a set. No packet may be open.
-func (k *packetWriter) relay(run *encode.Run) {
-	sequence, dirty := k.acked.Log.Next, k.acked.AnyDirty()
-	for i := range run.Packets {
-		from := &run.Packets[i]
+// relay sends shared packets, which carry the given records, and counts their entries. Those that are not updates are
+// apart. No packet may be open.
+func (k *packetWriter) relay(packets []encode.SharedPacket, records *baseline.SharedRecords, count *uint64) {
+	sequence, dirty, apart := k.acked.Log.Next, k.acked.AnyDirty(), count != &k.stats.Updates
+	for i := range packets {
+		from := &packets[i]
 		from.Copies++
-		k.stats.Updates += uint64(from.Entries)
+		*count += uint64(from.Entries)
 		sent := k.acked.Log.Begin(k.snap.Tick)
-		sent.Form = k.acked.HeaderForm()
-		records, first, end := run.Set.RecordsOf(from)
+		sent.Form, sent.Apart = k.acked.HeaderForm(), apart
+		first, end := from.Records()
 		k.acked.Log.Share(sent, records, first, end)
 		for n := first; dirty && n < end; n++ {
 			r := records.List[n].Record()
 			k.acked.Dirty[r.Block] &^= r.Mask
+			if apart {
+				k.acked.Acks.Shown[r.Block] |= r.Mask
+			}
 		}
 		k.commit(int(k.out.heads[sent.Form])+len(from.Body), from.Bits)
 	}
-	k.out.putCopies(run.Packets, sequence)
+	k.out.putCopies(packets, sequence)
 }
 
 // putShared appends a slot's entry, which is in a packet set. The error is that of append.

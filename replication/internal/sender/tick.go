@@ -131,6 +131,7 @@ func (p *Sender) plan(inOrder bool) plan {
 // sendPlanned fills the packets of the present tick. If the plan is sendAll, the worker's packet sets are ready.
 func (p *Sender) sendPlanned(c *worker) {
 	p.states.worker, p.Packet.cache = c, &c.Cache
+	p.Joining.send(c, p.planned == sendAll)
 	switch p.planned {
 	case sendAll:
 		p.sendAll()
@@ -153,13 +154,13 @@ func (p *Sender) sendAll() {
 	}
 	p.Relays = false
 	if !p.splits {
-		p.sendDirty(p.acked.Dirty)
+		p.sendDirty(p.Joining.ready(p.states.worker, p.acked.Dirty))
 		return
 	}
-	p.sendDirty(p.acked.Period.Changed)
+	p.sendDirty(p.Joining.ready(p.states.worker, p.acked.Period.Changed))
 	if !p.states.stopped() {
 		p.Packet.apart = true
-		p.sendDirty(p.acked.Dirty)
+		p.sendDirty(p.Joining.ready(p.states.worker, p.acked.Dirty))
 		p.Packet.apart = false
 	}
 }
@@ -186,11 +187,14 @@ func (p *Sender) sendUngrouped(of bitset.Set) {
 // sendChosen sends the most urgent dirty slots that the budget allows. If the entries turn out to
 // be smaller than estimated, it chooses again.
 func (p *Sender) sendChosen(c *chooser) {
+	if c.Waits = nil; p.Joining.holds {
+		c.Waits = p.states.worker.waits
+	}
 	for range maxChoices {
 		sent := p.acked.Log.Next
 		p.Selector.choose(c, p.Budget.affordable(), p.Budget.cost, p.Budget.Rate, p.states.partsFirst)
-		p.groups.complete(c.chosen)
-		p.sendDirty(c.chosen)
+		p.groups.complete(c.Chosen)
+		p.sendDirty(c.Chosen)
 		if p.acked.Log.Next == sent || p.states.stopped() || p.groups.behind != 0 || !p.Budget.affords(1) {
 			return
 		}
@@ -208,7 +212,7 @@ func (p *Sender) end() {
 		} else {
 			p.Selector.wait()
 			if p.acked.MaySendNow() {
-				p.Budget.learn(p.planned == sendAll && !p.states.stopped())
+				p.Budget.learn(p.planned == sendAll && !p.states.stopped() && !p.Joining.holds)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
+	"github.com/arche-replicate/arche-replicate/replication/internal/join"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
@@ -13,15 +14,20 @@ import (
 type worker struct {
 	encode.Cache
 	Sets   encode.PacketSets
+	joins  *join.Plan
+	full   encode.FullPackets // of the plan
 	Box    packetBox
 	choice chooser
 	batch  batch
 	old    bitset.Set // see findOld
+	waits  bitset.Set // slots of a peer that wait for a later tick
+	ready  bitset.Set // see Sender.ready
 }
 
 // init prepares for the slots of a snapshot.
-func (c *worker) init(snap *snapshot.Snapshot, parts *encode.Partitions) {
+func (c *worker) init(snap *snapshot.Snapshot, parts *encode.Partitions, joins *join.Plan) {
 	c.Init(snap)
+	c.joins = joins
 	c.Sets.Init(snap, parts)
 	c.Box.packet = make([]byte, snap.Opts.MTU)
 }
@@ -30,6 +36,7 @@ func (c *worker) init(snap *snapshot.Snapshot, parts *encode.Partitions) {
 func (c *worker) begin(now delta.Tick) {
 	c.Begin(now)
 	c.Sets.Begin(now)
+	c.full.Begin()
 	c.Box.empty(now) // not at the end of a tick, since a send function may panic before
 }
 
@@ -37,6 +44,7 @@ func (c *worker) begin(now delta.Tick) {
 func (c *worker) finish() {
 	c.Finish()
 	c.Sets.Finish(&c.Counts)
+	c.full.Finish(&c.Counts)
 }
 
 // send fills the packets of a peer that is prepared, and ends its tick.

@@ -8,6 +8,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
+	"github.com/arche-replicate/arche-replicate/replication/internal/join"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
@@ -22,6 +23,7 @@ const MaxWorkers = 64
 type Workers struct {
 	List   []worker
 	parts  encode.Partitions
+	joins  join.Plan
 	sets   []*encode.PacketSets // by worker
 	jobs   []func()             // by worker; made once, so that starting them allocates nothing
 	group  sync.WaitGroup
@@ -32,8 +34,9 @@ type Workers struct {
 // Init makes n workers.
 func (w *Workers) Init(snap *snapshot.Snapshot, n int) {
 	w.List = make([]worker, n)
+	w.joins.Init(snap)
 	for i := range w.List {
-		w.List[i].init(snap, &w.parts)
+		w.List[i].init(snap, &w.parts, &w.joins)
 		w.sets = append(w.sets, &w.List[i].Sets)
 		w.jobs = append(w.jobs, func() {
 			defer w.group.Done()
@@ -43,12 +46,16 @@ func (w *Workers) Init(snap *snapshot.Snapshot, n int) {
 }
 
 // Begin starts a tick without peers.
-func (w *Workers) Begin() { w.peers = w.peers[:0] }
+func (w *Workers) Begin() {
+	w.peers = w.peers[:0]
+	w.joins.Begin()
+}
 
-// Add adds a connected peer.
+// Add adds a connected peer, unless it is new and has to wait for its first tick.
 func (w *Workers) Add(p *Sender) {
-	p.acked.TakeInterval()
-	w.peers = append(w.peers, p)
+	if p.Joining.enter(&w.joins) {
+		w.peers = append(w.peers, p)
+	}
 }
 
 // Ready is called after the last peer was added.
@@ -73,6 +80,7 @@ func (w *Workers) Ready(snap *snapshot.Snapshot) {
 	if snap.Opts.Grid != 0 {
 		snap.Bases.Fix(snap.Opts.Grid)
 	}
+	w.joins.Choose(snap.Opts.LeastApart)
 	if slices.ContainsFunc(w.peers, func(p *Sender) bool { return p.Budget.Rate > 0 }) {
 		snap.Slots.Weights.Update(&snap.Slots, uint32(snap.Tick))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
@@ -69,12 +70,14 @@ func newHost(ep *episode, name string, world *ecs.World, p *plan, marker ecs.ID,
 	if !h.checksums {
 		opts = append(opts, replication.WithoutChecksum())
 	}
+	joinWork := pick(g, 1000, 10_000)
 	for _, o := range []replication.ServerOption{
 		replication.WithBaselineInterval(pick(g, 2, 4, 8)), replicationtest.FirstTick(-uint32(g.IntN(300))),
 		replicationtest.FirstSequence(uint16(-g.IntN(300))), replication.WithStateHash(1 + g.IntN(20)),
 		replication.WithTickRate(pick(g, 10, 30, 60)), replication.WithTimeout(150 + g.IntN(100)), // an idle peer is received from once per second
 		replication.WithWindow(pick(g, 8, 12, 20, 32, 8+g.IntN(113))), replication.WithWorkers(2 + g.IntN(3)),
 		replication.WithSlotRest(g.IntN(40)),
+		config.ServerFunc(func(o *config.ServerOptions) { o.JoinWork = joinWork }),
 	} {
 		if g.one(3) {
 			opts = append(opts, o)

@@ -1,24 +1,19 @@
-package sender
+// Package choice chooses the most urgent of some slots, as many as there is room for. Package sender gives it the slots
+// that a peer may be sent, their urgencies, and what their entries cost, and sends what it has chosen.
+package choice
 
 import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
-	"github.com/mlange-42/arche/ecs"
 )
 
-// A chooser finds the most urgent slots. It is scratch memory that the peers of a worker share.
-type chooser struct {
-	chosen  bitset.Set
-	awaited bitset.Set   // slots of what a message waits for
-	blocks  []candidates // with candidates
-
-	// For a peer with a weight function of its own.
-	weights  []snapshot.SlicedWeights // by block
-	asked    []int32                  // slots that the function is called for
-	entities []ecs.Entity             // in these slots
-	given    []float32                // their weights
+// A Chooser finds the most urgent slots. It is scratch memory that the peers of a worker share.
+type Chooser struct {
+	Chosen bitset.Set
+	Waits  bitset.Set   // slots that must not be chosen; nil: there are none
+	blocks []candidates // with candidates
 }
 
 // candidates are those of a block.
@@ -28,33 +23,39 @@ type candidates struct {
 	block int32
 }
 
-// prices are estimates of the bits that an entry costs.
-type prices struct {
-	cheap, dear int
+// Prices are estimates of the bits that an entry costs.
+type Prices struct {
+	Cheap, Dear int
 }
 
-// begin starts an empty choice among slots below n.
-func (c *chooser) begin(n int) {
-	c.chosen = c.chosen.Grown(n)
-	clear(c.chosen)
+// Begin starts an empty choice among slots below n.
+func (c *Chooser) Begin(n int) {
+	c.Chosen = c.Chosen.Grown(n)
+	clear(c.Chosen)
 	c.drop()
 }
 
 // drop drops all candidates.
-func (c *chooser) drop() { c.blocks = c.blocks[:0] }
+func (c *Chooser) drop() { c.blocks = c.blocks[:0] }
 
-// add adds candidates of a block, except for slots that are chosen already.
-func (c *chooser) add(b int, mask, dear uint64) {
-	if mask &^= c.chosen[b]; mask != 0 {
+// Add adds candidates of a block, except for slots that are chosen already.
+func (c *Chooser) Add(b int, mask, dear uint64) {
+	if mask &^= c.Chosen[b]; c.Waits != nil {
+		mask &^= c.Waits[b]
+	}
+	if mask != 0 {
 		c.blocks = append(c.blocks, candidates{mask, dear, int32(b)})
 	}
 }
 
-// choose chooses the most urgent candidates, as many as the room in bits allows, and drops the
+// Any reports whether there are candidates.
+func (c *Chooser) Any() bool { return len(c.blocks) > 0 }
+
+// Choose chooses the most urgent candidates, as many as the room in bits allows, and drops the
 // others. It returns the estimated cost of the choice. It goes through the bits of the urgencies
 // from the highest down: candidates with the bit are more urgent than all others that are left.
 // Loops over all blocks have no branches that depend on what they find, which would be predicted badly.
-func (c *chooser) choose(u *snapshot.Urgency, room int, cost prices) (used int) {
+func (c *Chooser) Choose(u *snapshot.Urgency, room int, cost Prices) (used int) {
 	defer c.drop()
 	for i := int(u.Used) - 1; i >= int(u.Least); i-- {
 		plane, all, dear, list := u.Plane(i), 0, 0, c.blocks
@@ -64,7 +65,7 @@ func (c *chooser) choose(u *snapshot.Urgency, room int, cost prices) (used int) 
 			all += bits.OnesCount64(top)
 			dear += bits.OnesCount64(top & k.dear)
 		}
-		switch price := (all-dear)*cost.cheap + dear*cost.dear; {
+		switch price := (all-dear)*cost.Cheap + dear*cost.Dear; {
 		case all == 0:
 		case used+price <= room:
 			used += price
@@ -72,7 +73,7 @@ func (c *chooser) choose(u *snapshot.Urgency, room int, cost prices) (used int) 
 				k := &list[i]
 				top := k.left & plane[k.block]
 				k.left &^= top
-				c.chosen[k.block] |= top
+				c.Chosen[k.block] |= top
 			}
 		default:
 			c.narrow(plane)
@@ -82,7 +83,7 @@ func (c *chooser) choose(u *snapshot.Urgency, room int, cost prices) (used int) 
 }
 
 // narrow drops the candidates that don't have a bit.
-func (c *chooser) narrow(plane bitset.Set) {
+func (c *Chooser) narrow(plane bitset.Set) {
 	n, list := 0, c.blocks
 	for _, k := range list {
 		k.left &= plane[k.block]
@@ -95,7 +96,7 @@ func (c *chooser) narrow(plane bitset.Set) {
 }
 
 // takeRoundRobin chooses among candidates of equal urgency while there is room, in slot order from u.First on.
-func (c *chooser) takeRoundRobin(u *snapshot.Urgency, room int, cost prices) (used int) {
+func (c *Chooser) takeRoundRobin(u *snapshot.Urgency, room int, cost Prices) (used int) {
 	first := 0
 	for first < len(c.blocks) && c.blocks[first].block < u.First>>6 {
 		first++
@@ -119,10 +120,10 @@ func (c *chooser) takeRoundRobin(u *snapshot.Urgency, room int, cost prices) (us
 				return used
 			}
 			bit := left & -left
-			if c.chosen[k.block] |= bit; k.dear&bit != 0 {
-				used += cost.dear
+			if c.Chosen[k.block] |= bit; k.dear&bit != 0 {
+				used += cost.Dear
 			} else {
-				used += cost.cheap
+				used += cost.Cheap
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package sender
+package choice
 
 import (
 	"math"
@@ -29,10 +29,10 @@ func TestChooserTakesTheMostUrgent(t *testing.T) {
 			}
 		}
 		u.First = rng.Int32N(int32(n) + 64)
-		cost := prices{cheap: 1 + rng.IntN(100), dear: 1 + rng.IntN(500)}
-		room := rng.IntN(cost.cheap * n)
-		var c chooser
-		c.begin(n)
+		cost := Prices{Cheap: 1 + rng.IntN(100), Dear: 1 + rng.IntN(500)}
+		room := rng.IntN(cost.Cheap * n)
+		var c Chooser
+		c.Begin(n)
 		var order []int
 		dear := make([]uint64, len(u.Waiting))
 		for b := range u.Waiting {
@@ -41,34 +41,34 @@ func TestChooserTakesTheMostUrgent(t *testing.T) {
 				mask &= 1<<end - 1
 			}
 			dear[b] = rng.Uint64() & rng.Uint64()
-			c.add(b, mask, dear[b])
+			c.Add(b, mask, dear[b])
 			for slot := range bitset.Slots(b, mask) {
 				order = append(order, slot)
 			}
 		}
 		price := func(slot int) int {
 			if dear[slot>>6]>>(slot&63)&1 != 0 {
-				return cost.dear
+				return cost.Dear
 			}
-			return cost.cheap
+			return cost.Cheap
 		}
-		used := c.choose(&u, room, cost)
+		used := c.Choose(&u, room, cost)
 		slices.SortStableFunc(order, func(x, y int) int { return values[y] - values[x] })
 		sum, least := 0, math.MaxInt
 		for _, slot := range order {
-			if c.chosen.Has(slot) {
+			if c.Chosen.Has(slot) {
 				sum, least = sum+price(slot), min(least, values[slot])
 			}
 		}
 		require.Equal(t, sum, used)
-		dearest := max(cost.cheap, cost.dear)
+		dearest := max(cost.Cheap, cost.Dear)
 		require.Less(t, used, room+dearest, "no more than the last one is too much")
-		if c.chosen.Count() < len(order) {
+		if c.Chosen.Count() < len(order) {
 			require.GreaterOrEqual(t, used, room, "what is left would have had room")
 		}
 		for _, slot := range order {
 			if values[slot] > least {
-				require.True(t, c.chosen.Has(slot), "a more urgent one was left")
+				require.True(t, c.Chosen.Has(slot), "a more urgent one was left")
 			}
 		}
 	}
@@ -80,17 +80,17 @@ func TestEquallyUrgentSlotsTakeTurns(t *testing.T) {
 	const n, some = 640, 50
 	var u snapshot.Urgency
 	u.Grow(n)
-	var c chooser
+	var c Chooser
 	seen := make([]int, n)
 	for range n * 2 / some {
-		c.begin(n)
+		c.Begin(n)
 		for b := range u.Waiting {
-			c.add(b, ^uint64(0), 0)
+			c.Add(b, ^uint64(0), 0)
 		}
-		c.choose(&u, some*10, prices{cheap: 10})
-		require.Equal(t, some, c.chosen.Count())
+		c.Choose(&u, some*10, Prices{Cheap: 10})
+		require.Equal(t, some, c.Chosen.Count())
 		for slot := range seen {
-			if c.chosen.Has(slot) {
+			if c.Chosen.Has(slot) {
 				seen[slot]++
 			}
 		}

@@ -1,0 +1,105 @@
+package sender
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/join"
+)
+
+// A joining sends a peer that joins what the plan of the tick has for it, see package join.
+type joining struct {
+	*peer
+	packet *packetWriter
+	budget *budget
+	groups *groupSender
+
+	Begun bool       // the peer has had a tick
+	first delta.Tick // that tick
+	joins bool       // it does not have everything yet
+	holds bool       // some of what it needs waits for a later tick
+}
+
+// fewForeign is the share of a shared packet that a peer may have no need of, a divisor.
+const fewForeign = 4
+
+// begin ends the session before.
+func (j *joining) begin() { j.Begun, j.joins, j.holds = false, false, false }
+
+// enter adds the peer to the plan of a tick. It returns false if the peer has to wait for its first tick.
+func (j *joining) enter(plan *join.Plan) bool {
+	if !j.Begun {
+		if !plan.Admit() {
+			return false
+		}
+		j.Begun, j.first, j.holds = true, j.snap.Tick, true
+	}
+	j.acked.TakeInterval()
+	if j.joins = j.acked.Joins(); j.joins {
+		plan.Add(j.acked, j.budget.Rate == 0, j.holds && j.snap.Tick-j.first < join.BusyTicks)
+	}
+	return true
+}
+
+// send sends the shared packets of the tick that the peer needs, if it is sent all, and finds what waits for a later
+// tick.
+func (j *joining) send(c *worker, all bool) {
+	j.holds = false
+	if !j.joins {
+		return
+	}
+	if c.joins.Shares && all && j.budget.Rate == 0 && j.packet.Compact == nil && j.acked.SeesAll() {
+		c.full.Fill(&c.Cache, c.joins.Shared)
+		j.share(c)
+	}
+	if j.holds = c.joins.Partial && (all || j.budget.affordable() > c.joins.Bits); j.holds {
+		c.waits = c.waits.Grown(len(j.acked.Dirty) << 6)
+		for b, dirty := range j.acked.Dirty {
+			if c.waits[b] = 0; !c.joins.May(b) {
+				c.waits[b] = dirty & j.acked.Acks.None[b] & j.snap.Slots.Alive[b]
+			}
+		}
+	}
+}
+
+// share sends the shared packets that the peer needs most of.
+func (j *joining) share(c *worker) {
+	packets, first := c.full.Packets, 0
+	for i := range packets {
+		open := j.acked.Log.Next - j.acked.Log.Oldest + uint32(i-first)
+		if open >= ackstate.MaxInFlight || !j.needsMost(c, i) {
+			j.packet.relay(packets[first:i], c.full.Records, &j.stats.FullStates)
+			first = i + 1
+		}
+	}
+	j.packet.relay(packets[first:], c.full.Records, &j.stats.FullStates)
+}
+
+// needsMost reports whether the peer needs most of a shared packet.
+func (j *joining) needsMost(c *worker, i int) bool {
+	first, end := c.full.Packets[i].Records()
+	needed := 0
+	for _, record := range c.full.Records.List[first:end] {
+		r := record.Record()
+		if j.acked.Acks.Large[r.Block]&r.Mask != 0 {
+			return false
+		}
+		needed += bits.OnesCount64(j.acked.Dirty[r.Block] & j.acked.Acks.None[r.Block] & r.Mask)
+	}
+	return fewForeign*(c.full.Packets[i].Entries-needed) <= c.full.Packets[i].Entries
+}
+
+// ready returns those of some slots that don't wait for a later tick.
+func (j *joining) ready(c *worker, of bitset.Set) bitset.Set {
+	if !j.holds {
+		return of
+	}
+	c.ready = append(c.ready[:0], of...)
+	for b, waits := range c.waits[:len(of)] {
+		c.ready[b] &^= waits
+	}
+	j.groups.complete(c.ready)
+	return c.ready
+}
