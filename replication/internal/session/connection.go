@@ -30,8 +30,8 @@ const (
 
 // Farewell is the reason for which a connection ended.
 type Farewell struct {
-	Code   uint8
 	Text   string
+	Code   uint8
 	Remote bool // the other end ended it
 }
 
@@ -44,16 +44,22 @@ type Connection struct {
 	send     func(packet []byte)
 
 	State       connState
-	Compact     bool     // the peer is to use the coding Compact, if its client accepts that
-	Why         Farewell // valid if it has ended
-	disconnects int      // sent as answers since then
+	Compact     bool       // the peer is to use the coding Compact, if its client accepts that
+	disconnects uint8      // sent as answers since it has ended
+	epoch       uint8      // of the session that was offered last
+	ReceivedAt  delta.Tick // when the last packet of the client arrived
+	Why         Farewell   // valid if it has ended
 
 	Session session   // in force once connected
 	Former  wire.Key  // of packets from the client in the previous session
 	pending []session // offered, the newest first; the client's first packet puts one in force
-	epoch   uint8     // of the session that was offered last
+	*strangers
+}
+
+// strangers has what hellos need that are not of the session in force. It stands apart, as ticks don't use it.
+type strangers struct {
 	admission
-	ReceivedAt delta.Tick // when the last packet of the client arrived
+	rivals
 }
 
 // maxPending is the number of offered sessions that are kept: a late copy of an old hello
@@ -95,6 +101,14 @@ type Incoming struct {
 // Receive reads a packet from the client, or finds the part that does. now is the tick of the latest
 // Replicate, next the sequence of the next packet to the client.
 func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (Incoming, error) {
+	in, err := c.receive(packet, now, next)
+	if err == nil && in.Body != nil {
+		c.noteUse(now, in.Begin)
+	}
+	return in, err
+}
+
+func (c *Connection) receive(packet []byte, now delta.Tick, next uint32) (Incoming, error) {
 	if c.State == Ended {
 		c.repeatDisconnect(packet)
 		return Incoming{}, wire.ErrUnexpected
@@ -137,6 +151,7 @@ func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (Incomi
 // Enforce puts an offered session in force. It keeps later offers: this may be a late packet of a client
 // that has started again.
 func (c *Connection) Enforce(pending int) {
+	c.rivals.former = c.Session.ID
 	c.Former, c.Session = c.Session.Up, c.pending[pending]
 	c.pending = slices.Clone(c.pending[:pending])
 	c.State = Connected
@@ -169,6 +184,9 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) erro
 		return nil
 	}
 	offered := c.sessionOf(&h)
+	if c.State == Connected && offered != &c.Session && c.meet(&h, now, delta.Tick(c.opts.TickRate)) {
+		c.stats.OtherClients++
+	}
 	if offered == nil {
 		if ok, err := c.admit(&h, now, wire.ChecksumSize+len(body)); !ok {
 			return err
@@ -294,7 +312,7 @@ func (c *Connection) receiveDisconnect(packet []byte) (use packetUse, ok bool) {
 				*s = session{} // the client has been offered another one since
 				return useNothing, true
 			}
-			c.Why = Farewell{code, text, true}
+			c.Why = Farewell{Code: code, Text: text, Remote: true}
 			return UseEnd, true
 		}
 	}
@@ -304,9 +322,8 @@ func (c *Connection) receiveDisconnect(packet []byte) (use packetUse, ok bool) {
 // SendDisconnect sends disconnects to the client.
 func (c *Connection) SendDisconnect(code uint8, text string) {
 	for s := range c.Known() {
-		packet := wire.DisconnectPacket(code, text, s.ID, s.Down, c.opts.MTU)
 		for range DisconnectCopies {
-			c.send(packet)
+			c.send(wire.DisconnectPacket(code, text, s.ID, s.Down, c.opts.MTU))
 		}
 	}
 }
@@ -348,7 +365,8 @@ func (c *Connection) Init(
 	sessions *ServerSessions, opts *config.ServerOptions, stats *counters.PeerCounters, send func(packet []byte),
 	approve func(data []byte) error, compact bool, now delta.Tick,
 ) {
-	c.sessions, c.opts, c.stats, c.send, c.approve = sessions, opts, stats, send, approve
+	c.sessions, c.opts, c.stats, c.send = sessions, opts, stats, send
+	c.strangers = &strangers{admission: admission{approve: approve}}
 	c.Compact, c.ReceivedAt = compact, now
 	c.Session.First = c.firstSequence(0)
 }
