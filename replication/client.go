@@ -109,8 +109,7 @@ func (c *Client) Connected() bool {
 func (c *Client) Stats() ClientStats {
 	c.mustExist()
 	stats := ClientStats(c.stats)
-	stats.Pace = c.clock.Pace()
-	stats.LastSendError = c.sends.last
+	stats.Pace, stats.LastSendError = c.clock.Pace(), c.sends.last
 	return stats
 }
 

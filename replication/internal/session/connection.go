@@ -49,10 +49,11 @@ type Connection struct {
 	ReceivedAt  delta.Tick // when the last packet of the client arrived
 	Why         Farewell   // valid if it has ended
 
-	Number  uint64   // of the connection among those of the server
-	Session session  // in force once connected
-	Former  wire.Key // of packets from the client in the previous session
-	Offered *session // the latest offer, until a packet puts it in force, or nil; see offerOf for those before it
+	Number   uint64   // of the connection among those of the server
+	Session  session  // in force once connected
+	Former   wire.Key // of packets from the client in the previous session
+	formerID uint64
+	Offered  *session // the latest offer, until a packet puts it in force, or nil; see offerOf for those before it
 	*strangers
 }
 
@@ -98,7 +99,7 @@ type Incoming struct {
 // Replicate, next the sequence of the next packet to the client.
 func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (Incoming, error) {
 	in, err := c.receive(packet, now, next)
-	if err == nil && in.Body != nil {
+	if err == nil && (in.Body != nil || in.Begin) {
 		c.noteUse(now, in.Begin)
 	}
 	return in, err
@@ -148,8 +149,7 @@ func (c *Connection) receive(packet []byte, now delta.Tick, next uint32) (Incomi
 // enforce puts an offered session in force. It keeps a later offer: this may be a late packet of a client
 // that has started again.
 func (c *Connection) enforce(offered *session) {
-	c.rivals.former = c.Session.ID
-	c.Former, c.Session = c.Session.Up, *offered
+	c.Former, c.formerID, c.Session = c.Session.Up, c.Session.ID, *offered
 	if c.Offered != nil && int32(c.Offered.First-c.Session.First) <= 0 {
 		c.Offered = nil
 	}
@@ -186,7 +186,7 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) (beg
 		return c.confirm(confirmed)
 	}
 	offered := c.sessionOf(&h)
-	if c.State == Connected && offered != &c.Session && c.meet(&h, now, delta.Tick(c.opts.TickRate)) {
+	if c.State == Connected && offered != &c.Session && c.meet(&h, c.formerID, now, delta.Tick(c.opts.TickRate)) {
 		c.stats.OtherClients++
 	}
 	if offered == nil {
@@ -212,7 +212,7 @@ func (c *Connection) confirm(offered *session) (begin bool, err error) {
 	case !c.Session.open:
 	case offered.ID == c.Session.ID:
 		return false, nil // it is repeated until states arrive
-	case offered.ID == c.rivals.former || int32(offered.First-c.Session.First) < 0:
+	case offered.ID == c.formerID || int32(offered.First-c.Session.First) < 0:
 		return false, wire.ErrStale
 	}
 	c.enforce(offered)

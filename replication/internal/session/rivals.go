@@ -9,8 +9,7 @@ import (
 // address one peer, whatever the port. Each of the two ends the other's session, or only one ever gets any. A client that
 // starts anew is no rival: nothing arrives of its former session any more, but for late packets.
 type rivals struct {
-	former uint64     // number of the session before the present one, 0 if there was none
-	began  delta.Tick // when the present one began
+	began  delta.Tick // when the session in force began
 	latest delta.Tick // when the latest packet of it arrived
 	nonce  uint64     // of the latest hello of another client
 	since  delta.Tick // when the first hello with that nonce arrived
@@ -23,10 +22,10 @@ func (r *rivals) noteUse(now delta.Tick, begins bool) {
 	}
 }
 
-// meet notes a hello that is not of the session in force. It reports whether there are two clients: this one is of the
+// meet notes a hello that is not of the session in force; former is the number of that before it. It reports whether there are two clients: this one is of the
 // session before, which ended more than late ticks ago, or the present one has gone on for so long since this one came.
-func (r *rivals) meet(h *wire.Hello, now, late delta.Tick) bool {
-	if h.Session != 0 && h.Session == r.former {
+func (r *rivals) meet(h *wire.Hello, former uint64, now, late delta.Tick) bool {
+	if h.Session != 0 && h.Session == former {
 		return now-r.began > late
 	}
 	if h.Nonce != r.nonce {
