@@ -28,6 +28,7 @@ type Client struct {
 	}
 	schema   *schema.Schema
 	stats    counters.ClientCounters
+	sends    *sends
 	session  session.ClientSession
 	recv     receive.Receiver
 	apply    apply.Applier
@@ -72,7 +73,8 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	slots := snapshot.SlotsFor(o.MaxEntities, len(types.Conditions), archeutil.ResourcesOf(types).Any)
 	c := &Client{schema: types}
 	c.clock.Rate = config.DefaultTickRate
-	send, c.apply.Calls = c.calls.Lend(send), &c.calls
+	c.apply.Calls = &c.calls
+	c.sends, send = lend(&c.calls, send)
 	c.session = session.NewClientSession(&o, clientErrors, send, &c.stats, types.Hash(), slots)
 	c.apply.Init(world, types, MirroredID(world), &c.recv, &c.stats, slots, o.SpawnWith)
 	c.recv = receive.NewReceiver(types, &c.stats, slots, c.apply.View.RelationTypes())
@@ -107,13 +109,13 @@ func (c *Client) Connected() bool {
 func (c *Client) Stats() ClientStats {
 	c.mustExist()
 	stats := ClientStats(c.stats)
-	stats.Pace = c.clock.Pace()
+	stats.Pace, stats.LastSendError = c.clock.Pace(), c.sends.last
 	return stats
 }
 
 // Receive takes a packet from the server. It only decodes the packet: the world changes in Apply. The packet is not
 // kept. The worst that a packet can cause is an error, which [Client.Stats] counts too: [ErrMalformed], [ErrChecksum],
-// [ErrStale], [ErrUnexpected], [ErrMissingBaseline] or [ErrMissingModel]. Panics in a hook and in a message handler.
+// [ErrOverwritten], [ErrStale], [ErrUnexpected], [ErrMissingBaseline] or [ErrMissingModel]. Panics in a hook and in a message handler.
 func (c *Client) Receive(packet []byte) error {
 	c.mustExist()
 	c.apply.Hooks.NotInHook("Receive")
@@ -121,7 +123,7 @@ func (c *Client) Receive(packet []byte) error {
 		panic("replication: Receive in a message handler: keep the packet until Apply returns")
 	}
 	defer c.guard().Leave(c.guard().Enter(exclusive.ClientReceive))
-	err := c.receive(packet)
+	err := wire.Explain(c.receive(packet), packet)
 	switch {
 	case err == nil:
 		c.session.Received()
@@ -133,6 +135,9 @@ func (c *Client) Receive(packet []byte) error {
 	case errors.Is(err, wire.ErrMissingModel):
 		c.session.Received()
 		c.stats.MissingModels++
+	case errors.Is(err, wire.ErrOverwritten):
+		c.stats.Overwritten++
+		fallthrough
 	default:
 		c.stats.RefusedPackets++
 	}
@@ -263,7 +268,11 @@ func (c *Client) Status() Status {
 // arrives.
 func (c *Client) Err() error {
 	c.mustExist()
-	return c.session.Trouble()
+	if err := c.sends.refusal(); err != nil && (c.Status() == StatusConnecting || c.Status() == StatusReconnecting) {
+		return fmt.Errorf("replication: the client can't reach the server: the send function refused the last %d packets: %w",
+			c.sends.row, err)
+	}
+	return c.session.Err
 }
 
 // Complete reports whether everything has arrived that the client may see of the server's world as it was when the

@@ -5,6 +5,7 @@
 package replication_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ func TestGoldenJoins(t *testing.T) {
 				"there is no room for that here")
 		})
 		var disconnect []byte
-		peer := server.Connect(func(p []byte) error { disconnect = p; return nil })
+		peer := server.Connect(func(p []byte) error { disconnect = bytes.Clone(p); return nil })
 		client := replication.NewClient(&mirror, schema, func(p []byte) error {
 			n := binary.LittleEndian
 			fmt.Fprintf(&out, "hello %x\n  version %d\n  fingerprint %#x\n  nonce %d\n  offset %d\n  session %d\n  codings %d\n  slots %d\n  data %x\n",

@@ -20,6 +20,7 @@ type Peer struct {
 	data   any              // the user's
 	ended  *DisconnectError // why the connection ended, nil before
 	server *Server
+	sends  *sends
 	out    sender.Sender
 	conn   session.Connection
 
@@ -32,7 +33,7 @@ type Peer struct {
 
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 	p := &Peer{server: s}
-	send = s.calls.Lend(send)
+	p.sends, send = lend(&s.calls, send)
 	p.sight.Init(p, &s.snap, s.schema, &s.interest)
 	p.acked.Init(&s.snap, &s.interest, &p.sight, &p.stats, &p.out)
 	p.out.Init(&s.snap, &s.opts, &s.interest, &p.sight, &p.acked, &p.stats, send)
@@ -100,7 +101,8 @@ func (p *Peer) JoinData() []byte {
 func (p *Peer) Stats() PeerStats {
 	p.mustExist()
 	stats := PeerStats(p.stats)
-	stats.Budget = int(p.out.Budget.Rate)
+	stats.Budget, stats.LastSendError = int(p.out.Budget.Rate), p.sends.last
+	stats.LostLarge, stats.LargestAcked = p.acked.Sizes.Row, int(p.acked.Sizes.Largest())
 	return stats
 }
 
@@ -136,7 +138,7 @@ func (p *Peer) receive(packet []byte) error {
 }
 
 // Receive takes a packet from the client. The packet is not kept. The worst that a packet can cause is an error:
-// [ErrMalformed], [ErrChecksum], [ErrStale], [ErrUnexpected], [ErrFlood]. Call it between Replicates, on the same
+// [ErrMalformed], [ErrChecksum], [ErrOverwritten], [ErrStale], [ErrUnexpected], [ErrFlood]. Call it between Replicates, on the same
 // goroutine. It delivers messages, see [OnClientMessage].
 //
 // Panics in a message handler or hook of the server.
@@ -147,12 +149,15 @@ func (p *Peer) Receive(packet []byte) error {
 			"call that it runs in returns")
 	}
 	defer p.guard().Leave(p.guard().Enter(exclusive.PeerReceive))
-	err := p.receive(packet)
+	err := wire.Explain(p.receive(packet), packet)
 	switch {
 	case errors.Is(err, wire.ErrStale):
 		p.stats.Duplicates++
 	case err != nil:
 		p.stats.RefusedPackets++
+		if errors.Is(err, wire.ErrOverwritten) {
+			p.stats.Overwritten++
+		}
 	default:
 		p.conn.ReceivedAt = p.server.snap.Tick
 	}
@@ -210,7 +215,7 @@ func (p *Peer) end(why session.Farewell) {
 	p.conn.End(why)
 	p.ended = &DisconnectError{Reason: Reason{ReasonCode(why.Code), why.Text}, Remote: why.Remote}
 	if !why.Remote {
-		p.ended.SendError = p.out.Refusal
+		p.ended.SendError = p.sends.refusal()
 	}
 	p.close()
 	s.callHooks(s.parting, p)

@@ -31,8 +31,9 @@ func strangers(t testing.TB, schema *Schema) (x *fixture, sendHello func(h wire.
 	world := ecs.NewWorld()
 	x = &fixture{t: t, world: &world}
 	x.server = NewServer(x.world, schema, WithSeed(1))
+	buf := make([]byte, 0, 1200)
 	x.peer = x.server.Connect(func(p []byte) error {
-		x.down = append(x.down[:0], p)
+		x.down = append(x.down[:0], append(buf, p...))
 		return nil
 	})
 	type hello struct { // what differs

@@ -17,8 +17,8 @@ type ServerStats struct {
 	CopiedMarkers uint64 // entities found with the marker of another one
 
 	// RefusedSchemas counts hellos with another schema or protocol version, also those that came to peers that are
-	// gone. LastRefusal says how the latest of them differed, as far as the server was told: the client's Apply returns
-	// exactly how. It is empty if there was none, and no part of it comes from the wire but numbers.
+	// gone. LastRefusal is a sentence about the latest of them: its version, or the few lines of the schema's text in
+	// which it differs; the client's Apply returns the very line. It is empty if there was none, and no part of it comes from the wire but numbers.
 	RefusedSchemas uint64
 	LastRefusal    string
 
@@ -88,8 +88,15 @@ type PeerStats struct {
 	Hashes       uint64 // entities of which state hashes were sent
 	HashBytes    uint64 // in packets of their own, not counted in Bytes
 
-	Acked            uint64 // packets acknowledged
-	Lost             uint64 // packets declared lost
+	Acked        uint64 // packets acknowledged
+	Lost         uint64 // packets declared lost
+	LargestAcked int    // bytes of the largest state packet that was acknowledged in the last 5 to 10 seconds
+
+	// LostLarge is how often in a row state packets larger than LargestAcked got lost while smaller ones arrived. On a
+	// path that carries the MTU it seldom exceeds 4. If it grows beyond that, the path drops large packets, and the client
+	// may never get all of the world: make the server with a smaller [WithMTU], such as LargestAcked.
+	LostLarge uint64
+
 	MissingBaselines uint64 // reports of the client that it lacks a baseline
 
 	Messages          uint64 // sent to the client, each counted once
@@ -109,9 +116,14 @@ type PeerStats struct {
 	Duplicates     uint64 // packets of messages that arrived twice, or too late to know
 	Floods         uint64 // packets refused because there were too many in a tick
 	RefusedPackets uint64 // packets from the client that were damaged or made no sense
+	Overwritten    uint64 // of these, packets that the client's send function kept: see [ErrOverwritten]
 	RefusedAcks    uint64 // acks of packets never sent or long forgotten
 	RefusedSchemas uint64 // hellos with another schema or protocol version
 	RefusedJoins   uint64 // clients that [Server.OnJoin] refused
+
+	// OtherClients counts hellos of a second client, or of somebody who pretends to be one, while the first one goes on.
+	// If it grows, two clients are taken for one: give each address, with its port, a peer of its own.
+	OtherClients uint64
 }
 
 // ClientStats are the counters of a client.
@@ -121,6 +133,7 @@ type ClientStats struct {
 
 	Duplicates       uint64 // packets that arrived twice or too late to know
 	RefusedPackets   uint64 // packets that were damaged, foreign or made no sense
+	Overwritten      uint64 // of these, packets that the server's send function kept: see [ErrOverwritten]
 	MissingBaselines uint64 // packets that needed a state the client does not hold
 	MissingModels    uint64 // packets that needed a model of Compact which the client does not hold
 	Outdated         uint64 // entities in packets that arrived after newer ones

@@ -55,6 +55,7 @@ func (p *Tracker) Acknowledge(sent *SentPacket, sequence uint32) {
 	p.outcome.Arrived(sent, sequence)
 	sent.Status = SentAcked
 	p.stats.Acked++
+	p.Sizes.arrive(sent.Bytes, p.Snap.Tick, p.Snap.Opts.TickRate)
 	if p.Snap.Opts.KeepArrivals {
 		p.keepArrival(sent, sequence)
 	}
@@ -282,6 +283,7 @@ func (p *Tracker) Lose(sequence uint32) {
 	sent := p.Log.At(sequence)
 	sent.Status = SentLost
 	p.stats.Lost++
+	p.Sizes.lose(sent.Bytes)
 	p.Trip.Lost()
 	p.Settled.all = false
 	t := &p.Acks

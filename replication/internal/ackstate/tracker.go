@@ -47,6 +47,7 @@ type Tracker struct {
 	Recent         delta.Tick // newest tick of an acknowledged packet
 	RecentSequence uint32     // of an acknowledged packet of that tick
 	history        ackHistory
+	Sizes          packetSizes
 	Silence        Silence
 	Settled        Settled
 	nextInterval   delta.Tick // the send interval from the next tick on
@@ -73,6 +74,7 @@ func (p *Tracker) Begin(first uint32, compact, waits bool) {
 	p.exact = 0
 	p.Trip, p.AnyAcked, p.history = clock.RoundTrip{}, false, ackHistory{newest: first - 1}
 	p.Join, p.Silence, p.Settled, p.arrivals = Join{}, Silence{answered: first}, Settled{}, nil
+	p.Sizes = packetSizes{since: p.Snap.Tick}
 	p.Classes.Compact = compact
 	p.Structure = nil
 	if waits {

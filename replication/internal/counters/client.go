@@ -8,6 +8,7 @@ type ClientCounters struct {
 
 	Duplicates       uint64
 	RefusedPackets   uint64
+	Overwritten      uint64
 	MissingBaselines uint64
 	MissingModels    uint64
 	Outdated         uint64

@@ -33,6 +33,8 @@ type PeerCounters struct {
 
 	Acked            uint64
 	Lost             uint64
+	LargestAcked     int
+	LostLarge        uint64
 	MissingBaselines uint64
 
 	Messages          uint64
@@ -52,9 +54,11 @@ type PeerCounters struct {
 	Duplicates     uint64
 	Floods         uint64
 	RefusedPackets uint64
+	Overwritten    uint64
 	RefusedAcks    uint64
 	RefusedSchemas uint64
 	RefusedJoins   uint64
+	OtherClients   uint64
 }
 
 // Spending returns the totals of the entries that the peer was sent.

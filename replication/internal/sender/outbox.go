@@ -22,7 +22,6 @@ type outbox struct {
 	box         *packetBox
 	first, last int32    // queued packets in the box; first is -1 for none
 	failed      []uint32 // sequences of packets that Send did not take
-	Refusal     error    // why Send did not take the latest packet, nil if it did
 }
 
 // setKey starts a session with a key of its own.
@@ -77,18 +76,9 @@ func (o *outbox) copyOf(from *encode.SharedPacket, sequence uint32) []byte {
 
 // Transmit sends a packet that is not a state packet of the tick. An error is counted.
 func (o *outbox) Transmit(packet []byte) {
-	if !o.taken(packet) {
+	if o.Send(packet) != nil {
 		o.stats.SendErrors++
 	}
-}
-
-// taken sends a packet, and reports whether Send took it.
-func (o *outbox) taken(packet []byte) bool {
-	o.Refusal = o.Send(packet)
-	if o.Refusal != nil {
-		o.stats.LastSendError = o.Refusal
-	}
-	return o.Refusal == nil
 }
 
 // put sends a state packet, or queues a copy of it.
@@ -164,7 +154,7 @@ func (o *outbox) deliverCopies(from []encode.SharedPacket, sequence uint32) {
 
 // deliver sends a state packet.
 func (o *outbox) deliver(packet []byte, sequence uint32) {
-	if !o.taken(packet) {
+	if o.Send(packet) != nil {
 		o.failed = append(o.failed, sequence)
 	}
 }

@@ -101,7 +101,6 @@ type ClientSession struct {
 	public PublicErrors
 	stats  *counters.ClientCounters
 	Send   func(packet []byte) error
-	unsent uint64 // packets in a row that Send refused, up to the latest
 
 	// The content of introductions.
 	Fingerprint uint64
@@ -297,24 +296,9 @@ func (s *ClientSession) Confirm() { s.Transmit(wire.WithChecksum(s.hello.Append(
 
 // Transmit sends a packet, and counts errors.
 func (s *ClientSession) Transmit(packet []byte) {
-	err := s.Send(packet)
-	if err == nil {
-		s.unsent = 0
-		return
+	if s.Send(packet) != nil {
+		s.stats.SendErrors++
 	}
-	s.unsent++
-	s.stats.SendErrors++
-	s.stats.LastSendError = err
-}
-
-// Trouble returns why the connection has ended, or why none comes about as far as the client knows.
-func (s *ClientSession) Trouble() error {
-	status := s.Status()
-	if s.unsent == 0 || status != statusConnecting && status != statusReconnecting {
-		return s.Err
-	}
-	return fmt.Errorf("replication: the client can't reach the server: the send function refused the last %d packets: %w",
-		s.unsent, s.stats.LastSendError)
 }
 
 // AckKey returns the key of ack packets.
@@ -471,9 +455,8 @@ func (s *ClientSession) Disconnect(code uint8, text string) {
 	text = wire.Cut(text, wire.MaxReasonText)
 	if s.Met { // the server may still have the last session, also if the client has left it to reconnect
 		const size = wire.ChecksumSize + wire.DisconnectHead + wire.MaxReasonText
-		packet := wire.DisconnectPacket(code, text, s.ID, s.Up, size)
 		for range DisconnectCopies {
-			s.Transmit(packet)
+			s.Transmit(wire.DisconnectPacket(code, text, s.ID, s.Up, size))
 		}
 	}
 	s.Leave()

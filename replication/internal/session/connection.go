@@ -29,8 +29,8 @@ const (
 
 // Farewell is the reason for which a connection ended.
 type Farewell struct {
-	Code   uint8
 	Text   string
+	Code   uint8
 	Remote bool // the other end ended it
 }
 
@@ -43,18 +43,24 @@ type Connection struct {
 	send     func(packet []byte)
 
 	State       connState
-	Compact     bool     // the peer is to use the coding Compact, if its client accepts that
-	Why         Farewell // valid if it has ended
-	disconnects int      // sent as answers since then
+	Compact     bool       // the peer is to use the coding Compact, if its client accepts that
+	disconnects uint8      // sent as answers since it has ended
+	epoch       uint8      // of the session that was offered last
+	ReceivedAt  delta.Tick // when the last packet of the client arrived
+	Why         Farewell   // valid if it has ended
 
 	Number   uint64   // of the connection among those of the server
 	Session  session  // in force once connected
 	Former   wire.Key // of packets from the client in the previous session
 	formerID uint64
 	Offered  *session // the latest offer, until a packet puts it in force, or nil; see offerOf for those before it
-	epoch    uint8    // of the session that was offered last
+	*strangers
+}
+
+// strangers has what hellos need that are not of the session in force. It stands apart, as ticks don't use it.
+type strangers struct {
 	admission
-	ReceivedAt delta.Tick // when the last packet of the client arrived
+	rivals
 }
 
 // SequenceGap is the distance of the sequences of a session from those of the next one on the
@@ -92,6 +98,14 @@ type Incoming struct {
 // Receive reads a packet from the client, or finds the part that does. now is the tick of the latest
 // Replicate, next the sequence of the next packet to the client.
 func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (Incoming, error) {
+	in, err := c.receive(packet, now, next)
+	if err == nil && (in.Body != nil || in.Begin) {
+		c.noteUse(now, in.Begin)
+	}
+	return in, err
+}
+
+func (c *Connection) receive(packet []byte, now delta.Tick, next uint32) (Incoming, error) {
 	if c.State == Ended {
 		c.repeatDisconnect(packet)
 		return Incoming{}, wire.ErrUnexpected
@@ -172,6 +186,9 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) (beg
 		return c.confirm(confirmed)
 	}
 	offered := c.sessionOf(&h)
+	if c.State == Connected && offered != &c.Session && c.meet(&h, c.formerID, now, delta.Tick(c.opts.TickRate)) {
+		c.stats.OtherClients++
+	}
 	if offered == nil {
 		if ok, err := c.admit(&h, now, wire.ChecksumSize+len(body)); !ok {
 			return false, err
@@ -312,7 +329,7 @@ func (c *Connection) receiveDisconnect(packet []byte) bool {
 	}
 	for s := range c.Known() {
 		if code, text, ok := wire.ParseDisconnect(packet, s.ID, s.Up); ok {
-			c.Why = Farewell{code, text, true}
+			c.Why = Farewell{Code: code, Text: text, Remote: true}
 			return true
 		}
 	}
@@ -322,9 +339,8 @@ func (c *Connection) receiveDisconnect(packet []byte) bool {
 // SendDisconnect sends disconnects to the client.
 func (c *Connection) SendDisconnect(code uint8, text string) {
 	for s := range c.Known() {
-		packet := wire.DisconnectPacket(code, text, s.ID, s.Down, c.opts.MTU)
 		for range DisconnectCopies {
-			c.send(packet)
+			c.send(wire.DisconnectPacket(code, text, s.ID, s.Down, c.opts.MTU))
 		}
 	}
 }
@@ -373,7 +389,8 @@ func (c *Connection) Init(
 	sessions *ServerSessions, opts *config.ServerOptions, stats *counters.PeerCounters, send func(packet []byte),
 	approve func(data []byte) error, compact bool, number uint64, now delta.Tick,
 ) {
-	c.sessions, c.opts, c.stats, c.send, c.approve = sessions, opts, stats, send, approve
+	c.sessions, c.opts, c.stats, c.send = sessions, opts, stats, send
+	c.strangers = &strangers{admission: admission{approve: approve}}
 	c.Compact, c.ReceivedAt = compact, now
 	c.Number, c.epoch = number, wire.EpochOf(sessions.sessionID(number, &wire.Hello{}, 0))
 	c.Session.First = c.firstSequence(0)

@@ -1,0 +1,35 @@
+package replication
+
+import (
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// sends knows how the send function of a peer or client fares.
+type sends struct {
+	row  uint64 // packets that it refused one after the other, up to the latest packet
+	last error  // of the latest packet that it refused
+}
+
+// lend returns the function with which packets are sent: send, as a call of the guard's end. A packet is spoiled
+// afterwards, and errors are noted.
+func lend(calls *exclusive.Guard, send func(packet []byte) error) (*sends, func(packet []byte) error) {
+	s := &sends{}
+	return s, calls.Lend(wire.Lent(func(packet []byte) error {
+		err := send(packet)
+		if err == nil {
+			s.row = 0
+			return nil
+		}
+		s.row, s.last = s.row+1, err
+		return err
+	}))
+}
+
+// refusal returns the error of the latest packet, nil if it was sent.
+func (s *sends) refusal() error {
+	if s.row == 0 {
+		return nil
+	}
+	return s.last
+}
