@@ -44,6 +44,21 @@ func TestServersThatDoNotHoldTheirRate(t *testing.T) {
 	}
 }
 
+// TestQueuesAreNoOtherRate: a queue that fills or drains makes packets come more slowly or faster, as another rate of the
+// server does.
+func TestQueuesAreNoOtherRate(t *testing.T) {
+	t.Parallel()
+	replicationtest.OneGoroutine(t)
+	exact, _ := timetest.PlayServerRate(t, timetest.Seed, 1, 5)
+	for _, q := range []struct{ most, grows, drains float64 }{{200, 1, 1}, {300, 3, 1}, {1000, 1.2, 1.2}} {
+		m := timetest.PlayQueue(t, timetest.Seed, q.most, q.grows, q.drains)
+		t.Logf("%v ms in %v s: inputs wait %.0f ms, %.1f %% missed, clock off by %.1f ticks", q.most, q.grows,
+			1000*m.Wait, 100*m.Missed, m.Error)
+		require.Less(t, m.Missed, 0.005)
+		require.Less(t, m.Wait, exact.Wait+0.03)
+	}
+}
+
 // TestInputsOfSlowClients arrive in time, too, but for those of frames whose packet is lost.
 func TestInputsOfSlowClients(t *testing.T) {
 	t.Parallel()

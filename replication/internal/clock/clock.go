@@ -21,16 +21,17 @@ type Ticks struct {
 	Newest uint32 // tick of a packet that arrived
 	Base   uint32 // time 0 of the client, if the first packet took no time; the estimate counts from here
 
-	ahead   float64 // the estimate, less the client's time
-	slewing bool    // ahead is on its way
-	settled float64 // until this time the estimate may jump forward
-	arrived float64 // when the latest packet did
-	recent  recent
-	drift   drift
-	meter   paceMeter
-	trip    float64 // the shortest recent round trip
-	Jitter  float64 // mean deviation of late
-	late    float64 // how much later packets arrive than the fastest, in the mean
+	ahead    float64 // the estimate, less the client's time
+	slewing  bool    // ahead is on its way
+	settled  float64 // until this time the estimate may jump forward
+	arrived  float64 // when the latest packet did
+	recent   recent
+	drift    drift
+	meter    paceMeter
+	trip     float64 // the shortest recent round trip
+	lastTrip float64 // the latest one
+	Jitter   float64 // mean deviation of late
+	late     float64 // how much later packets arrive than the fastest, in the mean
 
 	fresh   arrival // arrived in a frame whose length is not known yet
 	waits   bool    // fresh is valid
@@ -219,7 +220,7 @@ func (c *Ticks) takeTick(tick uint32) {
 	}
 	c.arrived = now
 	c.recent.noteDelay(delay, now, c.seconds(3./4))
-	c.drift.note(delay, now, c.Jitter, c.seconds(driftSpan))
+	c.drift.note(delay, c.lastTrip, now, c.Jitter, c.seconds(driftSpan))
 	c.trip = c.recent.trip(c.trip)
 	if c.hitch() {
 		return
@@ -240,6 +241,7 @@ func (c *Ticks) takeTrip(sent, held uint32) {
 		trip -= float64(c.sentAt[sent%uint32(len(c.sentAt))]) / 256
 	}
 	trip = max(trip, 0)
+	c.lastTrip = trip
 	if c.recent.noteTrip(trip); !c.anyTrip {
 		c.anyTrip = true
 		c.settle()

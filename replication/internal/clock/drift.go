@@ -6,7 +6,8 @@ import "math"
 // fewer ticks than it should; one with a coarse clock may make more. The server's time passes as its ticks come.
 //
 // The sign of another speed is that the least delays of spans of time lie on a slope. Jitter and loss hardly change a
-// least delay, and a change of the path is a step, which no slope fits.
+// least delay, and a change of the path is a step, which no slope fits. A queue that fills or drains makes such a slope,
+// too, but round trips become longer or shorter with it.
 type drift struct {
 	speed float64 // ticks of the server in a tick of the client
 	since float64 // when it became that
@@ -18,8 +19,8 @@ type drift struct {
 	n      int
 }
 
-// A point is a delay at a time, in ticks of the client.
-type point struct{ at, delay float64 }
+// A point is a delay at a time and the round trip then, in ticks of the client.
+type point struct{ at, delay, trip float64 }
 
 const (
 	mostPoints  = 12
@@ -32,17 +33,18 @@ const (
 	leastSeen               = 4 // delays of which one is the least
 	// A slope fits if no point is farther off than leastOff, or than a share of the growth.
 	leastOff, offShare    = 0.5, 0.1
+	pathShare             = 0.5 // of the growth: if round trips grow by more, the path does
 	leastSpeed, mostSpeed = 0.2, 4
 )
 
 // restart forgets what was measured, since something else than the server's speed changes delays. The speed stays.
 func (d *drift) restart() { d.seen, d.n = 0, 0 }
 
-// note notes a delay. jitter is how much delays vary.
-func (d *drift) note(delay, now, jitter, span float64) {
+// note notes a delay, and the latest round trip, or 0 if none is known. jitter is how much delays vary.
+func (d *drift) note(delay, trip, now, jitter, span float64) {
 	if d.seen > 0 && (now-d.from < span || d.seen < leastSeen) {
 		if d.seen++; delay < d.least.delay {
-			d.least = point{now, delay}
+			d.least = point{now, delay, trip}
 		}
 		return
 	}
@@ -55,7 +57,7 @@ func (d *drift) note(delay, now, jitter, span float64) {
 		d.n++
 		d.learn(jitter)
 	}
-	d.least, d.from, d.seen = point{now, delay}, now, 1
+	d.least, d.from, d.seen = point{now, delay, trip}, now, 1
 }
 
 // learn finds the speed that the latest points show, if they do.
@@ -68,12 +70,21 @@ func (d *drift) learn(jitter float64) {
 		if off > max(leastOff+jitter, offShare*grown) || another < least+moreGrowth*float64(mostPoints-n) {
 			continue
 		}
+		if d.pathGrew(d.points[d.n-n:d.n], slope*lasted) {
+			return
+		}
 		d.since = d.points[d.n-n].at
 		if d.speed = min(max(1-slope, leastSpeed), mostSpeed); grown < least {
 			d.speed = 1
 		}
 		return
 	}
+}
+
+// pathGrew reports whether round trips grew like the delay.
+func (d *drift) pathGrew(points []point, grown float64) bool {
+	trips := points[len(points)-1].trip - points[0].trip
+	return trips*grown > 0 && math.Abs(trips) > pathShare*math.Abs(grown)
 }
 
 // fit returns the slope that fits points best, by how much the farthest one is off, and how long they lasted.

@@ -156,6 +156,24 @@ func PlayServerRate(t testing.TB, seed uint64, share, known float64) (off, again
 	return off, p.measureRate(5)
 }
 
+// PlayQueue plays a path down on which a queue grows evenly by so many milliseconds in some seconds, and drains again, each
+// 10 seconds. The server's ticks have their rate.
+func PlayQueue(t testing.TB, seed uint64, most, grows, drains float64) (m Rate) {
+	link := netsim.Config{Latency: 40, Jitter: 8, Loss: 0.01}
+	p := newPlay(t, seed, &setting{tickRate: 60, interval: 1, fps: 60, uneven: 0.05, link: link})
+	p.run(10, nil)
+	asked, missed, waited := p.asked, p.missed, p.waits.sum
+	for i := range 600 {
+		at := math.Mod(float64(i)/10, 10)
+		queued := link
+		queued.Latency += most * max(min(at/grows, (grows+drains-at)/drains), 0)
+		p.link.Down.SetConfig(queued)
+		p.run(0.1, func() { m.Error = max(m.Error, p.off()) })
+	}
+	asked, missed = p.asked-asked, p.missed-missed
+	return Rate{(p.waits.sum - waited) / 1000 / float64(asked-missed), float64(missed) / float64(asked), m.Error}
+}
+
 // measureRate plays for some seconds.
 func (p *play) measureRate(seconds float64) (m Rate) {
 	asked, missed, waited := p.asked, p.missed, p.waits.sum

@@ -52,6 +52,6 @@ func (s *ReplayWindow) Reach(time uint32) {
 		s.seen[(s.Newest+i)%seenTicks] = 0
 	}
 	if ahead > 0 {
-		s.Newest = time
+		s.Newest, s.far = time, farJump{}
 	}
 }

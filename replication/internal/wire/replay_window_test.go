@@ -38,3 +38,18 @@ func TestReplayWindowMatchesTheNaiveList(t *testing.T) {
 		}
 	}
 }
+
+// TestFarTimesAreConfirmedByTheNextOne: packets from before a pause come singly, between others. They do not confirm each
+// other.
+func TestFarTimesAreConfirmedByTheNextOne(t *testing.T) {
+	var w ReplayWindow
+	w.Add(100, 0)
+	believes := func(time uint32) bool {
+		return w.Believes(&MessageHeader{Time: time}, w.Newest, true, false)
+	}
+	require.False(t, believes(5000))
+	require.True(t, believes(101))
+	w.Add(101, 0)
+	require.False(t, believes(5001), "genuine packets came since")
+	require.True(t, believes(5002))
+}
