@@ -59,6 +59,25 @@ func TestQueuesAreNoOtherRate(t *testing.T) {
 	}
 }
 
+// TestServersThatStall and catch up, or are slow now and then, are not followed each time.
+func TestServersThatStall(t *testing.T) {
+	t.Parallel()
+	replicationtest.OneGoroutine(t)
+	for _, c := range []struct {
+		seconds, missed float64
+		shares          []float64
+	}{
+		{1, 0.01, []float64{1, 0.5}},
+		{2, 0.2, []float64{1, 0.5}}, // until that is known to pass
+		{1, 0.03, []float64{1, 0.5, 1.5}},
+		{10, 0.01, []float64{1, 0.8}},
+	} {
+		m := timetest.PlayUnsteadyRate(t, timetest.Seed, c.seconds, c.shares...)
+		t.Logf("%v of the rate for %v s each: inputs wait %.0f ms, %.1f %% missed", c.shares, c.seconds, 1000*m.Wait, 100*m.Missed)
+		require.Less(t, m.Missed, c.missed)
+	}
+}
+
 // TestInputsOfSlowClients arrive in time, too, but for those of frames whose packet is lost.
 func TestInputsOfSlowClients(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,9 @@ import "math"
 type drift struct {
 	speed float64 // ticks of the server in a tick of the client
 	since float64 // when it became that
+	found float64 // when that was found
+	holds float64 // until then the speed stays 1, since those that were found did not last
+	hold  float64 // for how long that was so last
 
 	least  point // the delay of the present span
 	from   float64
@@ -24,7 +27,7 @@ type point struct{ at, delay, trip float64 }
 
 const (
 	mostPoints  = 12
-	leastPoints = 3
+	leastPoints = 6
 	driftSpan   = 1. / 4 // seconds
 	// leastGrowth is by how many ticks the delay grows, or shrinks, between the first and the last of all points if the
 	// speed is another one; for each point less, it is moreGrowth more.
@@ -32,9 +35,12 @@ const (
 	jitterGrowth            = 4 // and so much more for each tick of jitter
 	leastSeen               = 4 // delays of which one is the least
 	// A slope fits if no point is farther off than leastOff, or than a share of the growth.
-	leastOff, offShare    = 0.5, 0.1
-	pathShare             = 0.5 // of the growth: if round trips grow by more, the path does
-	leastSpeed, mostSpeed = 0.2, 4
+	leastOff, offShare = 0.5, 0.05
+	pathShare          = 0.5 // of the growth: if round trips grow by more, the path does
+	// A speed that is found less than steadySpans after another one is not believed for leastHold spans, and twice as
+	// long each time, up to mostHold.
+	steadySpans, leastHold, mostHold = 24, 32, 256
+	leastSpeed, mostSpeed            = 0.2, 1.5
 )
 
 // restart forgets what was measured, since something else than the server's speed changes delays. The speed stays.
@@ -55,13 +61,17 @@ func (d *drift) note(delay, trip, now, jitter, span float64) {
 		}
 		d.points[d.n] = d.least
 		d.n++
-		d.learn(jitter)
+		d.learn(now, jitter, span)
 	}
 	d.least, d.from, d.seen = point{now, delay, trip}, now, 1
 }
 
-// learn finds the speed that the latest points show, if they do.
-func (d *drift) learn(jitter float64) {
+// learn finds the speed that the latest points show, if they do. A speed that does not last is none: the server stalls
+// and catches up. To follow that would do more harm than to wait until it is over.
+func (d *drift) learn(now, jitter, span float64) {
+	if now < d.holds {
+		return
+	}
 	for n := d.n; n >= leastPoints; n-- {
 		slope, off, lasted := fit(d.points[d.n-n : d.n])
 		grown := math.Abs(slope) * lasted
@@ -73,9 +83,17 @@ func (d *drift) learn(jitter float64) {
 		if d.pathGrew(d.points[d.n-n:d.n], slope*lasted) {
 			return
 		}
-		d.since = d.points[d.n-n].at
+		lasts := now - d.found
+		d.since, d.found = d.points[d.n-n].at, now
 		if d.speed = min(max(1-slope, leastSpeed), mostSpeed); grown < least {
 			d.speed = 1
+		}
+		switch {
+		case n < mostPoints && d.since > 0 && lasts < steadySpans*span:
+			d.hold = min(max(2*d.hold, leastHold*span), mostHold*span)
+			d.speed, d.holds = 1, now+d.hold
+		case lasts > mostHold*span:
+			d.hold = 0
 		}
 		return
 	}

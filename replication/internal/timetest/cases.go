@@ -174,6 +174,23 @@ func PlayQueue(t testing.TB, seed uint64, most, grows, drains float64) (m Rate) 
 	return Rate{(p.waits.sum - waited) / 1000 / float64(asked-missed), float64(missed) / float64(asked), m.Error}
 }
 
+// PlayUnsteadyRate plays a server of 60 ticks per second that makes each of some shares of them for some seconds, in
+// turns.
+func PlayUnsteadyRate(t testing.TB, seed uint64, seconds float64, shares ...float64) (m Rate) {
+	link := netsim.Config{Latency: 40, Jitter: 8, Loss: 0.01}
+	p := newPlay(t, seed, &setting{tickRate: 60, interval: 1, fps: 60, uneven: 0.05, link: link})
+	p.run(5, nil)
+	exact := p.tickLength
+	for range 10 {
+		for _, share := range shares {
+			p.tickLength = exact / share
+			of := p.measureRate(seconds)
+			m.Wait, m.Missed = m.Wait+of.Wait/float64(10*len(shares)), m.Missed+of.Missed/float64(10*len(shares))
+		}
+	}
+	return m
+}
+
 // measureRate plays for some seconds.
 func (p *play) measureRate(seconds float64) (m Rate) {
 	asked, missed, waited := p.asked, p.missed, p.waits.sum
