@@ -30,6 +30,11 @@ func (s *Server) Replicate() {
 	}
 	s.noticeReset() // a hook may have reset the world
 	s.interest.Groups.Tidy(s.snap.Tick, s.released)
+	for _, p := range s.peers {
+		if p.takesPart() && p.sight.MakeRoom() {
+			break
+		}
+	}
 	s.snap.Tick++
 	s.snap.Slots.Begin(s.snap.Tick)
 	s.snap.CaptureWorld(s.refreshPeers)
