@@ -79,6 +79,9 @@ func (s *Server) askPeers() {
 		if !p.takesPart() {
 			continue
 		}
+		if p.sight.View.Blind() {
+			p.stats.NoViewpoint++
+		}
 		p.sight.View.Ask(s.snap.Capture.Tables)
 		p.sight.AskConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
 		p.out.HasMessages = p.speaks()
