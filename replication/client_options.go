@@ -14,7 +14,8 @@ import (
 // It bounds the client's memory: there are 2n slots, as many again for each condition in the client's schema, and up to
 // 241 states of each are kept. A world of at most n entities is replicated completely. The client sends the bound to
 // the server, which withholds entities that have no slot below it and still replicates all others: [PeerStats.Withheld]
-// counts them. A packet that names a slot beyond the bound is refused as malformed.
+// counts them. When the world has at most n entities again, they get slots below it and are replicated. A packet that
+// names a slot beyond the bound is refused as malformed.
 //
 // Panics on less than 1 or more than 2^30.
 func WithMaxEntities(n int) ClientOption {

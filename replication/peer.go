@@ -101,7 +101,7 @@ func (p *Peer) JoinData() []byte {
 func (p *Peer) Stats() PeerStats {
 	p.mustExist()
 	stats := PeerStats(p.stats)
-	stats.Budget, stats.LastSendError = int(p.out.Budget.Rate), p.sends.last
+	stats.Budget, stats.Backlog, stats.LastSendError = int(p.out.Budget.Rate), p.out.Budget.Backlog(), p.sends.last
 	stats.LostLarge, stats.LargestAcked = p.acked.Sizes.Row, int(p.acked.Sizes.Largest())
 	return stats
 }

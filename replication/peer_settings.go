@@ -57,7 +57,8 @@ func (p *Peer) SetInterest(i Interest) {
 
 // LookFrom sets where the peer looks from, for the grid in its [Interest]: it sees entities at most radius away from
 // the place, in the units of the grid's fields. The place has one coordinate for each of these, in their order. An
-// infinite radius shows everything. Until LookFrom is called, the peer sees no entity with a position.
+// infinite radius shows everything. Until LookFrom is called, the peer sees no entity with a position, and
+// [PeerStats.NoViewpoint] counts the ticks.
 //
 // Panics if the radius is negative or not a number, if there are no coordinates or more than three, if one is not a
 // number, or if there are not as many as the grid has fields. The Interest may be set later: then [Peer.SetInterest]

@@ -30,6 +30,11 @@ func (s *Server) Replicate() {
 	}
 	s.noticeReset() // a hook may have reset the world
 	s.interest.Groups.Tidy(s.snap.Tick, s.released)
+	for _, p := range s.peers {
+		if p.takesPart() && p.sight.MakeRoom() {
+			break
+		}
+	}
 	s.snap.Tick++
 	s.snap.Slots.Begin(s.snap.Tick)
 	s.snap.CaptureWorld(s.refreshPeers)
@@ -73,6 +78,9 @@ func (s *Server) askPeers() {
 	for _, p := range s.peers {
 		if !p.takesPart() {
 			continue
+		}
+		if p.sight.View.Blind() {
+			p.stats.NoViewpoint++
 		}
 		p.sight.View.Ask(s.snap.Capture.Tables)
 		p.sight.AskConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })

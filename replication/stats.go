@@ -81,7 +81,14 @@ type PeerStats struct {
 	OverBudget uint64 // there was no room
 	Withheld   uint64 // the client has no slot for it: see [WithMaxEntities]
 
+	// NoViewpoint counts ticks in which the peer's [Interest] had a grid, but [Peer.LookFrom] was never called: it
+	// sees no entity with a position.
+	NoViewpoint uint64
+
 	Budget int // bytes per second now, see [Peer.SetBudget] and [Peer.SetBudgetRange]; 0: no limit
+	// Backlog is how many bytes the entities take that wait for a budget, about. It takes Backlog / Budget seconds to
+	// send them; if that does not fall below some seconds, the client will never have everything.
+	Backlog int
 
 	SplitGroups  uint64 // groups, or parts of them, that did not fit into a packet and were sent one by one
 	GroupResends uint64 // entities in flight that were sent once more with their group

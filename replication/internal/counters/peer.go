@@ -23,8 +23,10 @@ type PeerCounters struct {
 	Silent            uint64
 	OverBudget        uint64
 	Withheld          uint64
+	NoViewpoint       uint64
 
-	Budget int
+	Budget  int
+	Backlog int
 
 	SplitGroups  uint64
 	GroupResends uint64

@@ -43,6 +43,9 @@ type View struct {
 	bands     *[MaxAxes][]band // scratch memory, for a grid
 }
 
+// Blind reports whether the peer sees nothing through its grid, for lack of a place to look from.
+func (v *View) Blind() bool { return v.Grid != nil && v.Viewpoint.Axes == 0 }
+
 // Divide divides the live slots into visible, withheld and hidden ones.
 func (v *View) Divide(live int) (seen, withheld, hidden int) {
 	if !v.Limited {

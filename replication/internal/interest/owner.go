@@ -59,6 +59,15 @@ func (s *Shared) Disown(slot int, e ecs.Entity) {
 	}
 }
 
+// unseat notes that the entity in a slot will get another one. It keeps its owner.
+func (s *Shared) unseat(slot int, e ecs.Entity) {
+	o := &s.Owners
+	if p := o.Of[e]; p != nil {
+		s.Disown(slot, e)
+		o.Of[e], o.unseen[e] = p, struct{}{}
+	}
+}
+
 // SettleOwners finds the slots of owned entities that had none.
 func (s *Shared) SettleOwners() {
 	for e := range s.Owners.unseen {

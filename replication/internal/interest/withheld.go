@@ -10,13 +10,23 @@ import (
 // which it states in its hello. The server withholds entities with higher slots as if the client
 // might not see them, so that everything else is replicated.
 //
-// The number in a hello is not trusted. It reduces what that client is sent, and nothing else.
+// When the world has shrunk, entities in such slots are given lower ones, so that the client is sent them, too. Other
+// clients get them anew then, once.
+//
+// The number in a hello is not trusted. It reduces what that client is sent, and gives slots below it to entities only
+// if there are half as many entities at most.
 
 // Limit finds out whether there is anything that the client may not see, or has no room for.
 func (p *Sight) Limit() {
 	v := &p.View
 	v.crowded = v.room > 0 && p.snap.Slots.Len() > v.room
 	v.Limited = v.crowded || !v.Everything() || len(p.schema.Conditions) > 0
+}
+
+// MakeRoom gives lower slots to entities that were withheld from the client in the last tick, if all entities fit now. It
+// reports whether it did. It is called before a capture.
+func (p *Sight) MakeRoom() bool {
+	return p.View.withheld > 0 && p.snap.Reseat(p.View.room, p.interest.unseat)
 }
 
 // Withhold removes from view the entities that the client has no room for. Groups are withheld

@@ -1,6 +1,7 @@
 package sender
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
@@ -185,26 +186,44 @@ func (b *budget) lose() {
 
 // need estimates the cost of entries and returns the bits of everything dirty, or as soon as they are more than some
 // limit, of part of it.
-func (b *budget) need(limit int) (need int) {
-	s := &b.snap.Slots
-	b.cost.Cheap = max(b.typical/typicalUnit, 1)
-	dear, width := 0, 0
+func (b *budget) need(limit int) int {
+	need, full, width := b.estimate(limit)
+	b.cost.Cheap = b.cheap()
+	if full > 0 && need <= limit {
+		b.cost.Dear = width/full + fullBits
+	}
+	return need
+}
+
+// cheap returns about how many bits an update takes.
+func (b *budget) cheap() int { return max(b.typical/typicalUnit, 1) }
+
+// Backlog returns about how many bytes what is dirty takes, if there is a budget.
+func (b *budget) Backlog() int {
+	if b.Rate == 0 {
+		return 0
+	}
+	bits, _, _ := b.estimate(math.MaxInt)
+	return (bits + 7) / 8
+}
+
+// estimate returns about how many bits everything dirty takes, and of that the number of full states and the bits of
+// their rows; or as soon as that is more than some limit, of part of it.
+func (b *budget) estimate(limit int) (need, full, width int) {
+	cheap := b.cheap()
 	for block := range b.acked.DirtyBlocks.All() {
 		dirty := b.acked.Dirty[block]
 		costly := b.acked.Costly(block, dirty)
-		need += bits.OnesCount64(dirty&^costly) * b.cost.Cheap
+		need += bits.OnesCount64(dirty&^costly) * cheap
 		if costly != 0 {
-			n, w := bits.OnesCount64(costly), s.EstimateWidths(block, costly, b.snap.Tick)
-			dear, width, need = dear+n, width+w, need+w+n*fullBits
+			n, w := bits.OnesCount64(costly), b.snap.Slots.EstimateWidths(block, costly, b.snap.Tick)
+			full, width, need = full+n, width+w, need+w+n*fullBits
 		}
 		if need > limit {
-			return need
+			break
 		}
 	}
-	if dear > 0 {
-		b.cost.Dear = width/dear + fullBits
-	}
-	return need
+	return need, full, width
 }
 
 // learn ends a tick: it updates the typical cost of a state from what was sent, and counts for how long

@@ -110,6 +110,19 @@ func (t *SlotTable) takeFree(class int, block *int, except bitset.Set) (slot int
 	return 0, false
 }
 
+// freeBelow returns the number of free slots below a limit that are in no group, by class.
+func (t *SlotTable) freeBelow(limit int) []int {
+	free := make([]int, len(t.pools))
+	for b := range min(limit>>6, len(t.free)) {
+		word := t.free[b]
+		if b < len(t.Bound) {
+			word &^= t.Bound[b]
+		}
+		free[t.Class(b)] += bits.OnesCount64(word)
+	}
+	return free
+}
+
 // A slotRest has the slots of entities that ended a short while ago and are not free yet.
 type slotRest struct {
 	ticks delta.Tick    // 0: slots are free at once

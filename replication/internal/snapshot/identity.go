@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -222,4 +223,70 @@ func (s *Snapshot) removeSubEntities(of int) {
 			s.Slots.SubEntityCount--
 		}
 	}
+}
+
+// mostReseated bounds the entities that are given other slots in a tick, since clients that show them make new replicas.
+const mostReseated = 32
+
+// Reseat makes the next capture give lower slots to entities in slots from a limit on, or with a sub-entity there: some
+// of them, where lower ones are free, and only if all entities have room below the limit. Then a client that has no
+// other slots gets them, after a time with more entities. lose is called for each before it loses its slot. It reports
+// whether there are any.
+func (s *Snapshot) Reseat(limit int, lose func(slot int, e ecs.Entity)) bool {
+	t := &s.Slots
+	entities := t.Live - t.SubEntityCount
+	if s.Resources.Any && t.Alive.Has(archeutil.ResourceSlot) {
+		entities--
+	}
+	if int(SlotsFor(entities, len(s.Schema.Conditions), s.Resources.Any)) > limit {
+		return false
+	}
+	free, n := t.freeBelow(limit), 0
+	for b := limit >> 6; b < len(t.Alive); b++ {
+		beyond := t.Alive[b]
+		if b == limit>>6 {
+			beyond &= ^uint64(0) << (limit & 63)
+		}
+		for slot := range bitset.Slots(b, beyond) {
+			of := int(t.Info[slot].Of)
+			e := t.Info[of].Entity
+			m := (*marker)(archeutil.LookUp(s.World, e, s.Capture.Marker))
+			if m == nil || int(m.slot) != of+1 || !s.takeAll(free, of) {
+				continue
+			}
+			if lose(of, e); t.Info[of].Weight != 1 {
+				if s.Weights == nil {
+					s.Weights = map[ecs.Entity]float32{}
+				}
+				s.Weights[e] = t.Info[of].Weight
+			}
+			*m = marker{}
+			if n++; n == mostReseated {
+				return true
+			}
+		}
+	}
+	return n > 0
+}
+
+// takeAll takes free slots for an entity and its sub-entities, and returns false if there are too few.
+func (s *Snapshot) takeAll(free []int, slot int) bool {
+	needs := func(class int) bool {
+		if class == 0 {
+			return true
+		}
+		_, ok := s.Slots.SubEntity(class-1, slot)
+		return ok
+	}
+	for class := range s.Slots.pools {
+		if needs(class) && free[class] == 0 {
+			return false
+		}
+	}
+	for class := range s.Slots.pools {
+		if needs(class) {
+			free[class]--
+		}
+	}
+	return true
 }
