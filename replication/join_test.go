@@ -26,8 +26,8 @@ func TestCompleteMeansEverythingHasArrived(t *testing.T) {
 		"perfect":           {},
 		"loss":              {cfg: netsim.Config{Latency: 4, Jitter: 3, Loss: 0.3, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 9}},
 		"spread over ticks": {opts: []ServerOption{joinWork(300)}},
-		"spread over ticks, with loss and workers": {
-			cfg: netsim.Config{Latency: 2, Loss: 0.1}, opts: []ServerOption{joinWork(1000), WithWorkers(3)},
+		"spread over ticks, with loss": {
+			cfg: netsim.Config{Latency: 2, Loss: 0.1}, opts: []ServerOption{joinWork(1000)},
 		},
 		"small packets, large entities": {
 			cfg: netsim.Config{Latency: 2, Loss: 0.1}, opts: []ServerOption{WithMTU(100)},

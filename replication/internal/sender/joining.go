@@ -50,7 +50,7 @@ func (j *joining) send(c *worker, all bool) {
 	if !j.joins {
 		return
 	}
-	if c.joins.Shares && all && j.budget.Rate == 0 && j.packet.Compact == nil && j.acked.SeesAll() {
+	if c.joins.Shares && !j.snap.Opts.NoSharedPackets && all && j.budget.Rate == 0 && j.packet.Compact == nil && j.acked.SeesAll() {
 		c.full.Fill(&c.Cache, c.joins.Shared)
 		j.share(c)
 	}
