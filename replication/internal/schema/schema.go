@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // Schema is the inside of the public Schema.
@@ -190,7 +191,8 @@ func (s *Schema) Codes(component any, dst []uint64) []uint64 {
 }
 
 // FullWork returns the work of decoding an entry without a baseline.
-func (s *Schema) FullWork(set *delta.Set) (work int) {
+func (s *Schema) FullWork(set *delta.Set) int {
+	work := wire.SlotWork
 	for k := range set.All() {
 		work += s.Components[k].Layout.Work()
 	}
