@@ -84,7 +84,7 @@ func (q Quat) reachable(c *quatChart) bool {
 		case 0:
 			return 0
 		case int64(q.top):
-			return 2*q.edge() - 0x1p-10 // no integer: the rounding of v may have gone down
+			return float64(2*q.edge()) - 0x1p-10 // no integer: the rounding of v may have gone down
 		}
 		return float64(2*n - 1)
 	}

@@ -280,9 +280,10 @@ func allocated(fn func()) uint64 {
 }
 
 // maxPacketCost is how much a packet of 1200 bytes with a correct checksum may make a client
-// allocate in Receive and Apply, garbage included. The worst case are entries that touch a page of
-// replicas each: 2.5 bytes for 8 kB (4.2 MB).
-const maxPacketCost = 8 << 20
+// allocate in Receive and Apply, garbage included. The worst cases are the last slot, for which the tables of pages
+// grow, once, and entries that touch a page of replicas each: 780 unused slots in 1,092 bytes took 6.9 MB with pages of
+// 64 slots.
+const maxPacketCost = 7 << 19
 
 func TestNoPacketCostsMuchMemory(t *testing.T) {
 	const size = 1150 // bytes of entries
@@ -290,6 +291,14 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 	for name, write := range map[string]func(w *bitbuf.Writer){
 		"despawns far apart": func(w *bitbuf.Writer) {
 			beginEntries(w, farApart(8*size/12, wire.EntryDespawn)...)
+		},
+		"unused slots": func(w *bitbuf.Writer) { beginEntries(w, unusedSlots(780, wire.EntryDespawn)...) },
+		"unused slots, filled": func(w *bitbuf.Writer) {
+			beginEntries(w, unusedSlots(650, wire.EntryFull)...)
+			for range 650 {
+				w.WriteExpGolomb(1, wire.GenerationOrder)
+				delta.WriteSet(w, &delta.Set{}, &delta.Set{})
+			}
 		},
 		"the last slot": func(w *bitbuf.Writer) {
 			beginEntries(w, wire.ListedSlot{Slot: 1<<20 - 1, Kind: wire.EntryDespawn})
@@ -464,6 +473,14 @@ func beginEntries(w *bitbuf.Writer, entries ...wire.ListedSlot) {
 		lists.AddOther(int(e.Slot), e.Kind)
 	}
 	lists.Write(w)
+}
+
+// unusedSlots returns entries, 64 slots apart.
+func unusedSlots(n int, kind wire.EntryKind) (entries []wire.ListedSlot) {
+	for i := range n {
+		entries = append(entries, wire.ListedSlot{Slot: uint32(i+1) * 64, Kind: kind})
+	}
+	return entries
 }
 
 // farApart returns entries, each of which touches a page of replicas.

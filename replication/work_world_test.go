@@ -86,7 +86,7 @@ func TestCompactMirrorsManyWideEntities(t *testing.T) {
 			t.Logf("%d packets, %d bytes", packets, bytes)
 			require.Zero(t, x.stale())
 			require.Less(t, packets, 50)
-			require.Less(t, bytes, 2050)
+			require.Less(t, bytes, 2150)
 		})
 	}
 }
@@ -477,5 +477,44 @@ func BenchmarkHostilePacket(b *testing.B) {
 			b.ReportMetric(float64(len(packet)), "bytes")
 			b.ReportMetric(float64(best.Microseconds())/1000, "best-ms")
 		})
+	}
+}
+
+// TestUnusedSlotsCountAsWork: the client makes room for slots near those that a packet names first, and counts that.
+func TestUnusedSlotsCountAsWork(t *testing.T) {
+	const free = int(config.FreeWork) / wire.SlotWork // and one more for each 32 bits
+	for n, want := range map[int]error{free: nil, 2 * free: ErrMalformed} {
+		x := connectedWire(t, testSchema())
+		err := x.client.Receive(x.forgeState(1, 10, func(w *bitbuf.Writer) {
+			beginEntries(w, unusedSlots(n, wire.EntryDespawn)...)
+		}))
+		require.ErrorIs(t, err, want, "%d slots", n)
+	}
+}
+
+// TestManySmallEntitiesKeepTheWorkLimit: entities of a few bits each spawn and end in packets of 16 kB, alone, in
+// groups, and in both codings.
+func TestManySmallEntitiesKeepTheWorkLimit(t *testing.T) {
+	for _, coding := range []Coding{Packed, Compact} {
+		for _, grouped := range []bool{false, true} {
+			schema := testSchema()
+			x := newWideWorld(t, schema, 4000, func(*ecs.World) []ecs.ID { return nil },
+				withCoding(coding), WithMTU(16384))
+			if grouped {
+				group := x.server.NewGroup()
+				for _, e := range x.entities[:2500] {
+					group.Add(e)
+				}
+			}
+			packets, _ := x.play(6)
+			require.GreaterOrEqual(t, packets, 3, "of which each has 1,024 entities, and some more")
+			require.Zero(t, x.stale())
+			for _, e := range x.entities {
+				x.world.RemoveEntity(e)
+			}
+			x.play(6)
+			x.requireEqual()
+			require.Zero(t, x.client.Stats().RefusedPackets)
+		}
 	}
 }

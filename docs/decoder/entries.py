@@ -41,13 +41,14 @@ class Part:
 
 
 FREE_WORK = 32768
+SLOT_WORK = 32  # of a full state or a despawn
 
 
 def check_entries(entries, bits):
     """Section 11, limits: the parts and the work of a packet with so many bits of entries."""
     if sum(e.part is not None for e in entries) > 1:
         raise Malformed("more than one part")
-    work = sum(e.state.work for e in entries if e.state)
+    work = sum(e.state.work for e in entries if e.state) + SLOT_WORK * sum(e.kind in ("full state", "despawn") for e in entries)
     if len(entries) > 1 and work > FREE_WORK + bits:
         raise Malformed("too much work")
 

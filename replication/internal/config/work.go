@@ -6,7 +6,8 @@ package config
 // predict all of them. So the work of a packet is bounded. Both ends count it in the same way: the server
 // before it adds an entry, the client while it decodes. The work of an entry is that of the rows of its
 // component set. A row that equals its baselines counts 1, and one without bits 0, since the client shares
-// it with the baseline. Any other row counts [delta.Component.Work]. Despawns and parts count 0.
+// it with the baseline. Any other row counts [delta.Component.Work]. A full state and a despawn count [wire.SlotWork]
+// more. Parts count 0.
 type WorkBound int
 
 // Allows reports whether a packet with so many bits of entries may cause so much work. A packet with a

@@ -173,6 +173,7 @@ func (rc *Receiver) readFull(in entryReader, e *entryHead, tick delta.Tick) erro
 	if staged == nil {
 		return wire.ErrMalformed
 	}
+	rc.staged.work += wire.SlotWork
 	rows := rc.staged.words[staged.first:]
 	for i := range layout.Coded {
 		at := &layout.Coded[i]

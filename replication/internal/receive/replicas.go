@@ -24,8 +24,9 @@ type ReplicaTable struct {
 	Limit uint32 // slots from here on are refused
 }
 
-// ReplicaPage is the number of slots on a page.
-const ReplicaPage = 64
+// ReplicaPage is the number of slots on a page. An entry of an unused slot may make a page here and one in package
+// apply: see wire.SlotWork.
+const ReplicaPage = 16
 
 // At returns the slot's replica, or nil if there is none.
 func (t *ReplicaTable) At(slot uint32) *Replica {

@@ -109,6 +109,7 @@ func (s *staging) despawn(slot uint32, tick delta.Tick) error {
 		return wire.ErrMalformed // the slot of resources is never empty
 	}
 	s.entries = append(s.entries, stagedEntry{slot: slot, tick: tick})
+	s.work += wire.SlotWork
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // Schema is the inside of the public Schema.
@@ -236,7 +237,8 @@ func (c *Component) rowOf(codes []uint64) (row []uint32) {
 }
 
 // FullWork returns the work of decoding an entry without a baseline.
-func (s *Schema) FullWork(set *delta.Set) (work int) {
+func (s *Schema) FullWork(set *delta.Set) int {
+	work := wire.SlotWork
 	for k := range set.All() {
 		work += s.Components[k].Layout.Work()
 	}

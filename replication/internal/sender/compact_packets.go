@@ -192,7 +192,7 @@ func (k *packetWriter) compactTogether(entries []batchEntry) (size int, ok bool)
 	counts := k.cache.Counts
 	for i := range entries {
 		slot := int(entries[i].slot)
-		entry := compact.Entry{Kind: wire.EntryDespawn}
+		entry := compact.Entry{Kind: wire.EntryDespawn, Work: wire.SlotWork}
 		if entries[i].kind == batchState {
 			entry = k.prepareCompact(slot, k.acked.ClassOfSlot(slot))
 		}

@@ -289,7 +289,7 @@ func (p *groupSender) gatherSlot(slot int) {
 			p.acked.NoteChurn(b, bit)
 			p.acked.MarkDirty(b, bit)
 		}
-		p.add(batchEntry{slot: int32(slot), kind: batchDespawn, count: &p.stats.Despawns})
+		p.add(batchEntry{slot: int32(slot), kind: batchDespawn, count: &p.stats.Despawns, work: wire.SlotWork})
 		return
 	}
 	if !p.acked.Lacks(b, bit) {

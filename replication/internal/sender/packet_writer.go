@@ -217,9 +217,9 @@ func (k *packetWriter) record(slot int, kind baseline.RecordKind) {
 // despawn appends that a slot is empty. It returns errFull if no more packets may be sent.
 func (k *packetWriter) despawn(slot int) error {
 	if k.Compact != nil {
-		return k.addCompact(slot, baseline.RecordDespawn, &compact.Entry{Kind: wire.EntryDespawn})
+		return k.addCompact(slot, baseline.RecordDespawn, &compact.Entry{Kind: wire.EntryDespawn, Work: wire.SlotWork})
 	}
-	return k.add(slot, baseline.RecordDespawn, anySize, 0, func() { k.head(slot, wire.EntryDespawn) })
+	return k.add(slot, baseline.RecordDespawn, anySize, wire.SlotWork, func() { k.head(slot, wire.EntryDespawn) })
 }
 
 // putPart appends a part of a slot's state. The error is that of append.
@@ -279,6 +279,7 @@ func (k *packetWriter) writeTogether(entries []batchEntry) (size int, ok bool) {
 		e := &entries[i]
 		slot := int(e.slot)
 		if e.kind == batchDespawn {
+			k.work += wire.SlotWork
 			k.head(slot, wire.EntryDespawn)
 			continue
 		}

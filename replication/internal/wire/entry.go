@@ -28,3 +28,7 @@ const (
 	MinWindow = 8
 	MaxWindow = 120
 )
+
+// SlotWork is the work of an entry that may be the first one of its slot, a full state or a despawn, besides that of
+// its rows: the client may have to make room for slots near it, 2 KB. See config.WorkBound.
+const SlotWork = 32
