@@ -7,36 +7,40 @@ import (
 	"math/bits"
 )
 
-// rotation is a quaternion as four integers x, y, z, w. Its unit, see quatGrid, stands for
-// 1/sqrt(2). All arithmetic is in integers (the square root is checked in integers), so both ends
-// get the same bits on any machine.
+// rotation is a quaternion as four integers x, y, z, w. Its length is that of quatGrid. All arithmetic is in integers
+// (the square root is checked in integers), so both ends get the same bits on any machine.
 type rotation [4]int64
 
-// maxQuatUnit bounds the unit of rotations. Their squared lengths are at most 2^53, which a float64
-// holds exactly, and ten bits remain for extrapolation.
-const maxQuatUnit = 1 << 26
+// maxQuatLength bounds the length of rotations. Its square is at most 2^53, which a float64 holds exactly, and ten bits
+// remain for extrapolation.
+const maxQuatLength = 94906265
 
-// quatGrid maps the smallest-three codes of one width to rotations. Code c becomes the component
-// (2c-most)*scale, and the unit most*scale is the largest multiple of most up to maxQuatUnit.
+// quatGrid maps the smallest-three codes of one width to rotations. Code c becomes the component c*scale - below. That of
+// the largest code and the smallest is up to a step beyond sqrt(1/2), for which they stand: predictions do without that.
 type quatGrid struct {
-	most, scale, unit int64
-	length2           int64 // the length of the rotations, squared
+	scale   int64
+	below   int64 // the component of code 0 is as much below zero
+	most    int64 // the component of the largest number with the width of codes is as much above that
+	length2 int64 // the length of the rotations, squared
 
 	// Reciprocals: multiplying is faster than dividing. The quotients are exact, since a
 	// dividend times the error of a reciprocal is less than 1.
-	perStep uint64 // 2^64 / (2*scale), rounded up
+	perStep uint64 // 2^64 / scale, rounded up
 	perCos  uint64 // 2^84 / (length2>>30), rounded up
 }
 
-// quatGrids holds the grid of each width.
+// quatGrids holds the grid of each width. The steps in the length, and the code of zero, are those of quantize.Quat.
 var quatGrids = func() (grids [MaxQuatBits + 1]quatGrid) {
 	for b := uint(2); b <= MaxQuatBits; b++ {
 		g := &grids[b]
-		g.most = int64(lowBits(b))
-		g.scale = maxQuatUnit / g.most
-		g.unit = g.most * g.scale
-		g.length2 = 2 * g.unit * g.unit
-		g.perStep, _ = bits.Div64(1, 0, uint64(2*g.scale))
+		most := int64(lowBits(b - 1))
+		steps := max(isqrt(2*most*most)&^1, 1)
+		g.scale = maxQuatLength / steps
+		g.below = (isqrt(steps*steps/2) + 1) * g.scale
+		g.most = int64(lowBits(b)) * g.scale
+		length := steps * g.scale
+		g.length2 = length * length
+		g.perStep, _ = bits.Div64(1, 0, uint64(g.scale))
 		g.perCos, _ = bits.Div64(1<<20, 0, uint64(g.length2>>30))
 		g.perStep++
 		g.perCos++
@@ -47,8 +51,7 @@ var quatGrids = func() (grids [MaxQuatBits + 1]quatGrid) {
 // others lists the components that remain when one is dropped.
 var others = [4][3]uint8{{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}}
 
-// set restores a rotation from the four words of a Quat field whose components have b bits:
-// component c stands for (2c-m)/m/sqrt(2), m = 2^b-1.
+// set restores a rotation from the four words of a Quat field whose components have b bits.
 //
 // Rotations are filled in place: reading a copy that was stored a moment ago in pieces of another
 // size would stall.
@@ -56,9 +59,9 @@ func (q *rotation) set(words []uint32, b uint) {
 	g := &quatGrids[b]
 	words = words[:4]
 	others := &others[words[0]&3]
-	x0 := (2*int64(words[1]) - g.most) * g.scale
-	x1 := (2*int64(words[2]) - g.most) * g.scale
-	x2 := (2*int64(words[3]) - g.most) * g.scale
+	x0 := int64(words[1])*g.scale - g.below
+	x1 := int64(words[2])*g.scale - g.below
+	x2 := int64(words[3])*g.scale - g.below
 	q[others[0]&3], q[others[1]&3], q[others[2]&3] = x0, x1, x2
 	q[words[0]&3] = isqrt(g.length2 - x0*x0 - x1*x1 - x2*x2)
 }
@@ -80,16 +83,16 @@ func (q *rotation) chartTo(codes *[3]uint32, largest uint32, b uint) {
 	codes[2] = g.code((q[others[2]&3] ^ sign) - sign)
 }
 
-// code returns the code nearest to x: (2c-most)*scale = x, rounded half up.
+// code returns the code nearest to x, the larger one of two.
 func (g *quatGrid) code(x int64) uint32 {
-	steps := min(max(x+g.unit+g.scale, 0), 2*g.unit)
+	steps := min(max(x+g.below+g.scale/2, 0), g.most)
 	c, _ := bits.Mul64(uint64(steps), g.perStep)
 	return uint32(c)
 }
 
 // fine returns the position of x between the codes, in units of 1/2^fineBits codes.
 func (g *quatGrid) fine(x int64) int64 {
-	steps := min(max(x+g.unit, 0), 2*g.unit)
+	steps := min(max(x+g.below, 0), g.most)
 	c, _ := bits.Mul64(uint64(steps)<<fineBits, g.perStep)
 	return int64(c)
 }

@@ -1,5 +1,7 @@
 package delta
 
+import "math"
+
 type slowPredictor struct {
 	row   []uint32 // predicted codes
 	quats []slowQuat
@@ -52,30 +54,36 @@ func (p *slowPredictor) predict(c *Component, base, base2 []uint32, ratio int64)
 // A slowRotation is a rotation.
 type slowRotation [4]int64
 
-func slowGrid(b uint) (m, scale int64) {
-	m = int64(lowBits(b))
-	return m, maxQuatUnit / m
+// slowGrid returns the code of zero, the scale of a step, and the length of a rotation.
+func slowGrid(b uint) (zero, scale, length int64) {
+	const sqrtHalf = math.Sqrt2 / 2
+	for steps := int64(sqrtHalf * float64(int64(1)<<b)); zero == 0; steps-- {
+		if top := int64(math.Ceil(float64(steps) * sqrtHalf)); top < 1<<(b-1) && (steps%2 == 0 || steps == 1) {
+			zero, length = top, steps
+		}
+	}
+	scale = maxQuatLength / length
+	return zero, scale, length * scale
 }
 
 func slowRotationOf(words []uint32, b uint) slowRotation {
 	var q slowRotation
-	m, scale := slowGrid(b)
+	zero, scale, length := slowGrid(b)
 	largest, j, sum := words[0]&3, 1, int64(0)
 	for i := range q {
 		if i != int(largest) {
-			x := (2*int64(words[j]) - m) * scale
+			x := (int64(words[j]) - zero) * scale
 			q[i] = x
 			sum += x * x
 			j++
 		}
 	}
-	unit := m * scale
-	q[largest] = isqrt(2*unit*unit - sum)
+	q[largest] = isqrt(length*length - sum)
 	return q
 }
 
 func (q *slowRotation) chart(largest uint32, b uint) (codes [3]uint32) {
-	m, scale := slowGrid(b)
+	zero, scale, _ := slowGrid(b)
 	sign := int64(1)
 	if q[largest&3] < 0 {
 		sign = -1
@@ -83,8 +91,8 @@ func (q *slowRotation) chart(largest uint32, b uint) (codes [3]uint32) {
 	j := 0
 	for i, x := range q {
 		if i != int(largest&3) {
-			c := (floorDiv(sign*x, scale) + m + 1) >> 1
-			codes[j] = uint32(min(max(c, 0), m))
+			c := floorDiv(sign*x+scale/2, scale) + zero
+			codes[j] = uint32(min(max(c, 0), int64(lowBits(b))))
 			j++
 		}
 	}
@@ -107,8 +115,8 @@ func slowExtrapolate(q1, q2 *slowRotation, t int64, b uint) slowRotation {
 	if dot < 0 { // q and -q are the same rotation: take the nearer one
 		dot, sign = -dot, -1
 	}
-	m, scale := slowGrid(b)
-	length2 := 2 * (m * scale) * (m * scale) // the length of q1 and q2, squared
+	_, _, length := slowGrid(b)
+	length2 := length * length               // of q1 and q2
 	x := min((dot-length2)/(length2>>30), 0) // cos(a)-1 in 34.30 fixed point
 	f1, f2 := sineRatio(t+1<<16, x), sineRatio(t, x)*sign
 	var q slowRotation

@@ -131,7 +131,7 @@ func TestRotationsAreThoseOfTheSlowTwin(t *testing.T) {
 			}
 		}
 		near := func() int64 { // the borders between codes, and far beyond the last one
-			x := (rng.Int64N(2*g.most+7)-g.most-3)*g.scale + rng.Int64N(3) - 1
+			x := (rng.Int64N(2*int64(n)+7)-3)*g.scale/2 - g.below + rng.Int64N(3) - 1
 			if rng.IntN(8) == 0 {
 				x = rng.Int64N(1<<40) - 1<<39
 			}

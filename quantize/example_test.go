@@ -85,7 +85,7 @@ func ExampleUnitVector() {
 	u, v, _ := normal.Encode([3]float64{0, 3, 4})
 	decoded, _ := normal.Decode(u, v)
 	fmt.Printf("%d %d is %.3f\n", u, v, decoded)
-	// Output: 127 181 is [0.000 0.595 0.804]
+	// Output: 126 180 is [0.000 0.600 0.800]
 }
 
 func ExampleQuat() {
@@ -100,7 +100,7 @@ func ExampleQuat() {
 	again, _ := rotation.Encode(decoded)
 	fmt.Println(again == code)
 	// Output:
-	// {Largest:3 A:256 B:349 C:256} is [0.0014 0.2588 0.0014 0.9659]
+	// {Largest:3 A:255 B:348 C:255} is [0.0000 0.2583 0.0000 0.9661]
 	// true
 }
 

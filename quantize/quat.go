@@ -7,22 +7,24 @@ import (
 
 // Quat codes a rotation as the smallest three components of its unit quaternion (Glenn Fiedler, "Snapshot Compression",
 // 2015). The component of largest magnitude is left out and made positive, as q and -q are the same rotation; the
-// receiver restores it from the length of one. The others lie in ±1/sqrt(2), on this grid:
+// receiver restores it from the length of one. The others lie in ±sqrt(1/2), on this grid:
 //
-//	value = n / (M * sqrt(2)),  n = 2*code - M,  M = 2^bits - 1,  code = 0..M
+//	value = n / S, but ±sqrt(1/2) for n = ±N;  n = code - N,  code = 0..2*N
 //
-// All n are odd: the grid has no zero, and the rotation nearest to a component of zero is 1/(M*sqrt(2)) off.
+// S is the largest even number, and N the least whole number above S * sqrt(1/2), with which codes have the given
+// width. So 0, 1/2, sqrt(1/2) and 1 are values: the identity, right angles about the axes, and what they make
+// together, the 24 rotations of a cube, are exact. (With 2 bits S is 1, and 1/2 is no value.)
 //
 // Encode keeps what Decode gave, also if stored as float32. Rounding can lift a kept component above the restored one,
 // so "leave out the largest" alone would code the decoded value anew, with another component left out and another
 // error. So where two components are nearly equal, Encode first looks for a code that decodes to just its input. Decode
 // accepts the codes whose cell contains a rotation with the stated component largest, which is what any encoder on this
-// grid sends; of two codes that a float32 cannot distinguish (possible from 11 bits on), it accepts the one with the
-// lower index left out.
+// grid sends. Of two codes for the same rotation, or for two that a float32 cannot distinguish (possible from 11 bits
+// on), it accepts the one that leaves out the higher index: if w is one of the largest, it is the positive one.
 type Quat struct {
-	bits  uint32
-	scale float64 // M * sqrt(2): the length of the quaternion in units of n
-	unit  float64 // 1 / scale
+	bits   uint32
+	top    uint32  // N, which is also the code of 0
+	length float64 // S: the length of the quaternion in steps
 }
 
 // QuatCode is the code of a rotation: the index of the component left out, x, y, z, w being 0, 1, 2, 3, and the codes
@@ -39,32 +41,33 @@ func NewQuat(bits uint) (Quat, error) {
 		return Quat{}, fmt.Errorf("quantize: a quaternion with %d bits per component is not supported: use 2..20 bits",
 			bits)
 	}
-	scale := float64(int64(1)<<bits-1) * math.Sqrt2
-	return Quat{bits: uint32(bits), scale: scale, unit: 1 / scale}, nil
+	most := float64(int64(1)<<(bits-1) - 1)
+	length := max(math.Floor(math.Sqrt(2*most*most)/2)*2, 1)
+	return Quat{bits: uint32(bits), top: uint32(length*sqrtHalf) + 1, length: length}, nil
 }
 
 // Bits returns the width of each of A, B and C. A code takes 2 + 3*Bits bits.
 func (q Quat) Bits() uint { return uint(q.bits) }
 
-// Max returns the largest value of A, B and C.
-func (q Quat) Max() uint64 { return 1<<q.bits - 1 }
+// Max returns the largest value of A, B and C, at most 2^Bits - 2.
+func (q Quat) Max() uint64 { return 2 * uint64(q.top) }
 
 // MaxError returns the largest error of any component, after normalising the input and giving it the sign of the
 // decoded quaternion. Kept components are off by a third of it; the one left out gathers the errors of all three.
 func (q Quat) MaxError() float64 {
-	units := 0.0
+	steps := 0.0
 	switch q.bits {
 	case 2: // worked out one by one
-		units = math.Sqrt(6) - 1
+		steps = 1 / math.Sqrt(3)
 	case 3:
-		units = 2.61
+		steps = 1.042
 	default:
-		// Worst if all four are equal and the three kept ones are rounded up by one unit: the restored one falls by
-		// three and a bit.
-		equal := q.scale / 2
-		units = equal - math.Sqrt(float64(equal*equal)-float64(6*equal)-3)
+		// Worst if all four are equal and the three kept ones are rounded up by half a step: the restored one falls by
+		// one and a half, and a bit.
+		equal := q.length / 2
+		steps = equal - math.Sqrt(float64(equal*equal)-float64(3*equal)-0.75)
 	}
-	return units/q.scale + 0x1p-20 // the rounding of float32, and the choice between twins
+	return steps/q.length + 0x1p-20 // the rounding of float32, and the choice between twins
 }
 
 // Encode returns the code of the rotation x, y, z, w, which need not be of unit length. The zero quaternion, NaN and
@@ -78,9 +81,9 @@ func (q Quat) Encode(v [4]float64) (code QuatCode, ok bool) {
 		}
 		length = squareSum(&v)
 	}
-	toUnits := q.scale / math.Sqrt(length)
+	toSteps := q.length / math.Sqrt(length)
 	for i := range v {
-		v[i] *= toUnits
+		v[i] *= toSteps
 	}
 
 	// Magnitudes compare like their bits without the sign, and integers without branches: which component is the
@@ -105,17 +108,17 @@ func (q Quat) Encode(v [4]float64) (code QuatCode, ok bool) {
 		return q.settle(&v, largest), ok
 	}
 
-	// The three kept ones are at most M in magnitude, so that nothing needs clamping.
-	half := 0.5
+	// The three kept ones are smaller than N by more than a step, so that nothing needs clamping.
+	sign := 1.0
 	if v[largest&3] < 0 {
-		half = -0.5
+		sign = -1
 	}
-	kept, middle := &quatKept[largest&3], 0.5*float64(q.Max())
+	kept := &quatKept[largest&3]
 	return QuatCode{
 		Largest: uint32(largest),
-		A:       uint32(roundCode(float64(v[kept[0]&3]*half) + middle)),
-		B:       uint32(roundCode(float64(v[kept[1]&3]*half) + middle)),
-		C:       uint32(roundCode(float64(v[kept[2]&3]*half) + middle)),
+		A:       uint32(roundCode(float64(v[kept[0]&3]*sign))) + q.top,
+		B:       uint32(roundCode(float64(v[kept[1]&3]*sign))) + q.top,
+		C:       uint32(roundCode(float64(v[kept[2]&3]*sign))) + q.top,
 	}, ok
 }
 
@@ -127,34 +130,45 @@ func (q Quat) Encode32(v [4]float32) (code QuatCode, ok bool) {
 // Decode returns the unit quaternion x, y, z, w of a code; the component left out is positive. It gives zeros and false
 // for a code that Encode never produces.
 func (q Quat) Decode(code QuatCode) (v [4]float64, ok bool) {
-	a, b, c, rest, ok := q.squares(code)
-	if !ok {
+	c := q.unpack(code)
+	rest := q.rest(&c)
+	if !q.valid(code, &c, rest) {
 		return v, false
 	}
+	// Quotients, since products would not give exactly 1/2.
 	kept := &quatKept[code.Largest&3]
-	v[kept[0]&3] = float64(a) * q.unit
-	v[kept[1]&3] = float64(b) * q.unit
-	v[kept[2]&3] = float64(c) * q.unit
-	v[code.Largest&3] = math.Sqrt(float64(rest)) * q.unit
+	v[kept[0]&3] = q.value(c.n[0])
+	v[kept[1]&3] = q.value(c.n[1])
+	v[kept[2]&3] = q.value(c.n[2])
+	v[code.Largest&3] = math.Sqrt(float64(rest) / float64(q.square()))
 	return v, true
+}
+
+// value returns the component that n stands for.
+func (q Quat) value(n int64) float64 {
+	if absInt(n) == int64(q.top) {
+		return math.Copysign(sqrtHalf, float64(n))
+	}
+	return float64(n) / q.length
 }
 
 // Valid reports whether Encode can produce a code.
 func (q Quat) Valid(code QuatCode) bool {
-	_, _, _, _, ok := q.squares(code)
-	return ok
+	c := q.unpack(code)
+	return q.valid(code, &c, q.rest(&c))
 }
 
-// squares returns the three kept components of a code in units, and the square of the one left out. It returns false
-// for a code that Encode never produces.
-func (q Quat) squares(code QuatCode) (a, b, c, rest int64, ok bool) {
-	m := int64(q.Max())
-	if code.Largest > 3 || int64(max(code.A, code.B, code.C)) > m {
-		return 0, 0, 0, 0, false
+// valid is Valid for the chart of a code and its rest.
+func (q Quat) valid(code QuatCode, c *quatChart, rest int64) bool {
+	if code.Largest > 3 || uint64(max(code.A, code.B, code.C)) > q.Max() {
+		return false
 	}
-	a, b, c = 2*int64(code.A)-m, 2*int64(code.B)-m, 2*int64(code.C)-m
-	rest = 2*m*m - a*a - b*b - c*c
-	return a, b, c, rest, quatReachable(a, b, c, rest) && (q.bits < quatTwins || !q.hasLowerTwin(code))
+	largest := max(absInt(c.n[0]), absInt(c.n[1]), absInt(c.n[2])) + quatMargin
+	if rest > 2*largest*largest { // far from equal
+		return true
+	}
+	_, found := q.higherTwin(c)
+	return q.reachable(c) && !found
 }
 
 // Decode32 is Decode rounded to float32.

@@ -7,8 +7,8 @@ import (
 
 // UnitVector codes a direction as two codes of equal width by the octahedral mapping: the sphere is projected to an
 // octahedron, whose lower half is folded out to make a square, and the square has a grid (Cigolle and others, "A Survey
-// of Efficient Representations for Independent Unit Vectors", JCGT 2014). The six axes are exact. All methods are safe
-// for vectors stored as float32.
+// of Efficient Representations for Independent Unit Vectors", JCGT 2014). The six axes are exact, and from 4 bits on the
+// twelve diagonals half-way between two of them. All methods are safe for vectors stored as float32.
 type UnitVector struct {
 	half float64 // the grid is -half..half in both directions
 	bits uint32
@@ -21,14 +21,19 @@ func NewUnitVector(bits uint) (UnitVector, error) {
 		return UnitVector{}, fmt.Errorf("quantize: a unit vector of two %d-bit codes is not supported: use 2..20 bits",
 			bits)
 	}
-	return UnitVector{half: float64(int64(1)<<(bits-1) - 1), bits: uint32(bits)}, nil
+	half := int64(1)<<(bits-1) - 1
+	if bits >= 4 {
+		half-- // even, so that 1/2 is on the grid
+	}
+	return UnitVector{half: float64(half), bits: uint32(bits)}, nil
 }
 
 // Bits returns the width of each of the two codes.
 func (q UnitVector) Bits() uint { return uint(q.bits) }
 
-// Max returns the largest value of each code, 2^Bits - 2: an odd number of grid lines puts one through the middle.
-func (q UnitVector) Max() uint64 { return 1<<q.bits - 2 }
+// Max returns the largest value of each code, 2^Bits - 4, or 2^Bits - 2 below 4 bits: an odd number of grid lines puts
+// one through the middle.
+func (q UnitVector) Max() uint64 { return 2 * uint64(q.half) }
 
 // MaxError returns the largest distance between a unit vector and its decoded twin; as an angle it is that many
 // radians, nearly.

@@ -127,7 +127,7 @@ func ExampleField() {
 	// Transform.Pos.Y float64 range=-500:500,step=0.01
 	// Transform.Pos.Z float64 range=0:100,precision=0.005
 	// Transform.Rotation [4]float64 quat,bits=9
-	// [50000 50000 0 3 256 256 256]
+	// [50000 50000 0 3 255 255 255]
 }
 
 // A quarter of all packets is lost in either direction. The client's world lags, then catches up.

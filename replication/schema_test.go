@@ -121,10 +121,10 @@ func TestFrozenLayoutAgreesWithTheColumns(t *testing.T) {
 		"Hull":             fmt.Sprintf("plain 64 %d", uint64(math.MaxUint64)),
 		"Team":             "plain 2 3",
 		"Pos[2]":           "linear 18 200000",
-		"Aim.u":            "linear 10 1022",
-		"Aim.v":            "linear 10 1022",
-		"Rot":              "quat 9 511",
-		"Spins[1]":         "quat 11 2047",
+		"Aim.u":            "linear 10 1020",
+		"Aim.v":            "linear 10 1020",
+		"Rot":              "quat 9 510",
+		"Spins[1]":         "quat 11 2046",
 		"Heading":          "wrap 12 4095",
 		"Turn":             "wrap 8 255",
 		"Glow":             "plain 16 64511",
@@ -160,7 +160,7 @@ func TestSchemaCodes(t *testing.T) {
 	v := mixed{A: true, B: -1, C: 1<<63 + 5, D: -32 + 3*0.001953125, E: [4]float32{0, 0, 0, 1}, F: schemaVec{Z: 2}}
 	codes := s.Codes(&v, []uint64{42})
 	require.Equal(t, []uint64{42, 1, 127, 1<<63 + 5, 3, 3}, codes[:6])
-	require.Equal(t, []uint64{127, 127}, codes[9:], "+Z is the middle of the square")
+	require.Equal(t, []uint64{126, 126}, codes[9:], "+Z is the middle of the square")
 	require.Len(t, codes, 11)
 	require.Equal(t, codes, s.Codes(v, []uint64{42}), "a value does as well as a pointer")
 

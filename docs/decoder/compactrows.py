@@ -260,6 +260,8 @@ class Residuals:
     def number(self, field, w, start, ahead, last, together=False):
         """A number: the aim, how far the code is from it, and what is learnt of that."""
         r, number, most = self.r, self.rows.model.numbers[field.among % 32], field.max
+        if field.kind == "quat":
+            most = (1 << field.bits) - 1
         aim = start * 256
         parts = [ahead[0]] + [to - ahead[0] for to in ahead[1:]] if ahead else []
         shares = [number.share[i] for i in range(len(parts))]

@@ -3,6 +3,7 @@
 from math import isqrt
 
 from bits import after, div
+from quantisers import quat_grid
 
 
 def ratio(tick, a1, a2):
@@ -58,33 +59,36 @@ def distance(to, start, most):
 
 
 def scale(bits):
-    m = (1 << bits) - 1
-    return m, (1 << 26) // m
+    """N, s and the length of a rotation."""
+    steps, top = quat_grid(bits)
+    s = 94906265 // steps
+    return top, s, steps * s
 
 
 def from_codes(code, bits):
     """A rotation from the codes (index left out, three codes)."""
-    m, s = scale(bits)
-    kept = [(2 * c - m) * s for c in code[1:]]
-    rest = 2 * (m * s) ** 2 - sum(n * n for n in kept)
+    top, s, size = scale(bits)
+    kept = [(c - top) * s for c in code[1:]]
+    rest = size**2 - sum(n * n for n in kept)
     kept.insert(code[0], isqrt(rest) if rest > 0 else 0)
     return kept
 
 
 def to_chart(rotation, left_out, bits):
     """The three codes of a rotation in the chart that leaves out a component."""
-    m, s = scale(bits)
+    top, s, _ = scale(bits)
     if rotation[left_out] < 0:
         rotation = [-x for x in rotation]
-    return [limit((x // s + m + 1) >> 1, m) for i, x in enumerate(rotation) if i != left_out]
+    return [limit((x + s // 2) // s + top, (1 << bits) - 1) for i, x in enumerate(rotation) if i != left_out]
 
 
 def fine_chart(rotation, left_out, bits):
     """to_chart in units of 1/256 codes."""
-    m, s = scale(bits)
+    top, s, _ = scale(bits)
     if rotation[left_out] < 0:
         rotation = [-x for x in rotation]
-    return [limit(x + m * s, 2 * m * s) * 256 // (2 * s) for i, x in enumerate(rotation) if i != left_out]
+    most = ((1 << bits) - 1) * s
+    return [limit(x + top * s, most) * 256 // s for i, x in enumerate(rotation) if i != left_out]
 
 
 def to_code(rotation, bits):
@@ -102,12 +106,12 @@ def in_chart(code, left_out, bits):
 
 def extrapolate(q2, q1, t, bits):
     """The great circle from q2 over q1."""
-    m, s = scale(bits)
+    size = scale(bits)[2]
     dot = sum(a * b for a, b in zip(q1, q2))
     sign = 1
     if dot < 0:
         dot, sign = -dot, -1
-    full = 2 * (m * s) ** 2
+    full = size**2
     x = min(div(dot - full, full >> 30), 0)
     f1, f2 = sine(t + (1 << 16), x), sine(t, x) * sign
     return [(f1 * a - f2 * b) >> 20 for a, b in zip(q1, q2)]

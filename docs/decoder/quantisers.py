@@ -5,7 +5,7 @@ for unit vectors and else one; check, which raises Malformed if there is no such
 """
 
 import struct
-from math import ceil, floor, frexp, isfinite, sqrt
+from math import ceil, copysign, floor, frexp, isfinite, isqrt, sqrt
 
 from bits import Malformed, signed
 
@@ -270,8 +270,8 @@ class Unit(Quantiser):
     kind, codes = "linear", 2
 
     def __init__(self, kind, bits):
-        super().__init__((1 << bits) - 2)
-        self.type, self.h = kind, (1 << (bits - 1)) - 1
+        self.type, self.h = kind, (1 << (bits - 1)) - (2 if bits >= 4 else 1)
+        super().__init__(2 * self.h)
 
     def check(self, codes):
         super().check(codes)
@@ -290,30 +290,46 @@ class Unit(Quantiser):
         return [rounded(self.type, c / size) for c in (x, y, z)]
 
 
+def quat_grid(bits):
+    """S and N of the page."""
+    h = (1 << (bits - 1)) - 1
+    steps = max(isqrt(2 * h * h) // 2 * 2, 1)
+    return steps, isqrt(steps * steps // 2) + 1
+
+
 class Quat(Quantiser):
     """A rotation by its smallest three components: one field of four codes."""
 
     kind = "quat"
 
     def __init__(self, kind, bits):
-        super().__init__((1 << bits) - 1)
         self.type, self.bits, self.width = kind, bits, 2 + 3 * bits
+        self.steps, self.top = quat_grid(bits)
+        super().__init__(2 * self.top)
+
+    def rest(self, n):
+        """The doubled square of the component left out."""
+        return 2 * self.steps**2 - sum(self.steps**2 if abs(a) == self.top else 2 * a * a for a in n)
+
+    def begin(self, n):
+        """Where the cell of n begins, in half steps."""
+        if n == self.top:
+            return n - 1 + self.steps * sqrt(0.5) - 2**-10
+        return max(2 * n - 1, 0)
 
     def check(self, codes):
         for c in codes[0][1:]:
             super().check([c])
-        m = self.max
-        n = [abs(2 * c - m) for c in codes[0][1:]]
-        rest = 2 * m * m - sum(a * a for a in n)
-        if rest <= 0 or rest + 2 * sum(n) - 3 < (max(n) - 1) ** 2:
+        n = [abs(c - self.top) for c in codes[0][1:]]
+        begin = [self.begin(a) for a in n]
+        if self.rest(n) <= 0 or 4 * self.steps**2 - sum(b * b for b in begin) < max(begin) ** 2:
             raise Malformed("rotation")
 
     def value(self, codes):
         index, *kept = codes[0]
-        m, scale = self.max, 1 / (self.max * sqrt(2))
-        n = [2 * c - m for c in kept]
-        values = [a * scale for a in n]
-        values.insert(index, sqrt(2 * m * m - sum(a * a for a in n)) * scale)
+        n = [c - self.top for c in kept]
+        values = [copysign(sqrt(0.5), a) if abs(a) == self.top else a / self.steps for a in n]
+        values.insert(index, sqrt(self.rest(n) / (2 * self.steps**2)))
         return [rounded(self.type, v) for v in values]
 
 
