@@ -38,6 +38,10 @@ type History struct {
 	stride uint // words of a record
 	window Tick
 	blocks []*block
+
+	near  []uint32 // see Keep
+	far   uint64   // all bits if what farThree finds is not near
+	keeps func(i int, row, present []uint32) bool
 }
 
 // NewHistory returns an empty history of rows of the given number of words. It keeps a

@@ -30,8 +30,8 @@ func (b *block) stride() uint { return uint(len(b.records)) / blockSlots }
 func (b *block) record(i, stride uint) []uint32 { return b.records[i*stride:][:stride] }
 
 // differ returns the set of those of n slots, from slot first on, that have another row than the
-// given one, or none.
-func (b *block) differ(first uint, rows []uint32, n uint) (set uint64) {
+// given one, or none. far has rows of which it is easily seen that they differ by much.
+func (b *block) differ(first uint, rows []uint32, n uint) (set, far uint64) {
 	stride := b.stride()
 	records := b.records[first*stride:][:n*stride]
 	switch stride {
@@ -40,7 +40,7 @@ func (b *block) differ(first uint, rows []uint32, n uint) (set uint64) {
 			set |= bit(records[2*i+recordRow]^x) << (i & 63)
 		}
 	case recordRow + 3:
-		set = differThree(records, rows)
+		set, far = differThree(records, rows)
 	default:
 		for i := 0; uint(len(records)) >= stride; i++ {
 			d := uint32(0)
@@ -51,19 +51,24 @@ func (b *block) differ(first uint, rows []uint32, n uint) (set uint64) {
 			records, rows = records[stride:], rows[stride-recordRow:]
 		}
 	}
-	return set | ^(b.present>>first)&(^uint64(0)>>(blockSlots-n))
+	return set | ^(b.present>>first)&(^uint64(0)>>(blockSlots-n)), far
 }
 
 // differThree compares records with rows of three words, such as positions.
-func differThree(records, rows []uint32) (set uint64) {
+func differThree(records, rows []uint32) (set, far uint64) {
 	const stride = recordRow + 3
 	for i := 0; len(rows) >= 3 && len(records) >= stride; i++ {
-		d := (records[recordRow] ^ rows[0]) | (records[recordRow+1] ^ rows[1]) | (records[recordRow+2] ^ rows[2])
-		set |= bit(d) << (i & 63)
+		x, y, z := rows[0]-records[recordRow], rows[1]-records[recordRow+1], rows[2]-records[recordRow+2]
+		set |= bit(x|y|z) << (i & 63)
+		far |= bit(farThree(x, y, z)) << (i & 63)
 		records, rows = records[stride:], rows[3:]
 	}
-	return set
+	return set, far
 }
+
+// farThree returns 0 if each of three differences is -1 to 2: then a row may be as it was but for noise, see
+// [History.Keep].
+func farThree(x, y, z uint32) uint32 { return ((x + 1) | (y + 1) | (z + 1)) &^ 3 }
 
 // bit returns 1 if x is not 0.
 func bit(x uint32) uint64 { return uint64(x|-x) >> 31 }

@@ -31,7 +31,9 @@
 //   - Encoding a decoded value always gives the code it came from. So a server that adopts quantised values, a relay
 //     and a client that sends back what it received all agree. For the constructors ending in 32, and for the types
 //     that promise it, this holds even if the value was stored as a float32 in between.
-//   - MaxError is the largest possible |decoded - original| for input that was in range, storage rounding included.
+//   - MaxError is the largest possible |decoded - original| for input that was in range, storage rounding included, of
+//     the code that Encode returns. Package replication keeps a recorded code until the number is a margin beyond its
+//     cell, 1/8 of a step without the tag margin; that adds a quarter to the error.
 //
 // # Special input
 //

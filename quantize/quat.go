@@ -73,19 +73,7 @@ func (q Quat) MaxError() float64 {
 // Encode returns the code of the rotation x, y, z, w, which need not be of unit length. The zero quaternion, NaN and
 // infinities give the code of the identity and false.
 func (q Quat) Encode(v [4]float64) (code QuatCode, ok bool) {
-	length := squareSum(&v)
-	ok = length >= 0x1p-500 && length <= 0x1p500
-	if !ok {
-		if v, ok = rescale(v); !ok {
-			v = [4]float64{3: 1}
-		}
-		length = squareSum(&v)
-	}
-	toSteps := q.length / math.Sqrt(length)
-	for i := range v {
-		v[i] *= toSteps
-	}
-
+	ok = q.scale(&v)
 	// Magnitudes compare like their bits without the sign, and integers without branches: which component is the
 	// largest is as good as random.
 	const magnitude = 1<<63 - 1
@@ -175,6 +163,47 @@ func (q Quat) valid(code QuatCode, c *quatChart, rest int64) bool {
 func (q Quat) Decode32(code QuatCode) (v [4]float32, ok bool) {
 	w, ok := q.Decode(code)
 	return [4]float32{float32(w[0]), float32(w[1]), float32(w[2]), float32(w[3])}, ok
+}
+
+// scale brings a quaternion to the length of S. One without a direction becomes the identity, and scale returns false.
+func (q Quat) scale(v *[4]float64) (ok bool) {
+	length := squareSum(v)
+	ok = length >= 0x1p-500 && length <= 0x1p500
+	if !ok {
+		if *v, ok = rescale(*v); !ok {
+			*v = [4]float64{3: 1}
+		}
+		length = squareSum(v)
+	}
+	toSteps := q.length / math.Sqrt(length)
+	for i := range v {
+		v[i] *= toSteps
+	}
+	return ok
+}
+
+// Holds reports whether the rotation v is still so near the value of a valid code that the code can be kept: whether no
+// component that the code has is farther from that value, on the way to the next one, than reach of their distance.
+// Half of it is as far as Encode rounds. A rotation that is itself the value of another code is never near enough. The
+// error of a code that is kept is at most 2*reach times MaxError, for a reach of 0.5 to 0.9.
+func (q Quat) Holds(v [4]float64, code QuatCode, reach float64) bool {
+	c := q.unpack(code)
+	if !q.scale(&v) || c.out > 3 {
+		return false
+	}
+	sign := math.Copysign(1, v[c.out])
+	for k, i := range quatKept[c.out] {
+		x := float64(v[i] * sign)
+		next := q.round(x)
+		if d := absInt(next - c.n[k]); d > 1 || d == 1 &&
+			math.Abs(x-q.steps(c.n[k])) > reach*math.Abs(q.steps(next)-q.steps(c.n[k])) {
+			return false
+		}
+	}
+	// Charts have different grids.
+	own, _ := q.Encode(v)
+	other := q.unpack(own)
+	return other.out == c.out || !q.reproduces(&other, &v)
 }
 
 // rescale brings a quaternion whose squares would overflow or vanish to a harmless size; false if it has no direction.

@@ -47,21 +47,8 @@ func (q UnitVector) MaxError() float64 {
 // Encode returns the codes of the direction of v, whose length does not matter. The zero vector, NaN and infinities
 // give +Z and false.
 func (q UnitVector) Encode(vector [3]float64) (u, v uint64, ok bool) {
-	x, y, z := vector[0], vector[1], vector[2]
-	sum := math.Abs(x) + math.Abs(y) + math.Abs(z)
-	if !(sum >= 0x1p-1000 && sum <= math.MaxFloat64) {
-		largest := math.Max(math.Max(math.Abs(x), math.Abs(y)), math.Abs(z))
-		if !(largest > 0 && largest <= math.MaxFloat64) {
-			return uint64(q.half), uint64(q.half), false
-		}
-		x, y, z = x/largest, y/largest, z/largest
-		sum = math.Abs(x) + math.Abs(y) + math.Abs(z)
-	}
-	x, y = x/sum, y/sum
-	if z < 0 {
-		x, y = foldOut(x, y, 1)
-	}
-	i, j := int64(roundCode(float64(x*q.half))), int64(roundCode(float64(y*q.half)))
+	x, y, ok := q.place(&vector)
+	i, j := int64(roundCode(x)), int64(roundCode(y))
 	// The edges of the square are folded on themselves: (half, j) and (half, -j) are one direction. The positive one
 	// counts.
 	edge := int64(q.half)
@@ -71,7 +58,49 @@ func (q UnitVector) Encode(vector [3]float64) (u, v uint64, ok bool) {
 	if j == edge || j == -edge {
 		i = absInt(i)
 	}
-	return uint64(i + edge), uint64(j + edge), true
+	return uint64(i + edge), uint64(j + edge), ok
+}
+
+// place returns where a direction is on the square -half..half. For what is no direction, it returns +Z and false.
+func (q UnitVector) place(vector *[3]float64) (x, y float64, ok bool) {
+	x, y, z := vector[0], vector[1], vector[2]
+	sum := math.Abs(x) + math.Abs(y) + math.Abs(z)
+	if !(sum >= 0x1p-1000 && sum <= math.MaxFloat64) {
+		largest := math.Max(math.Max(math.Abs(x), math.Abs(y)), math.Abs(z))
+		if !(largest > 0 && largest <= math.MaxFloat64) {
+			return 0, 0, false
+		}
+		x, y, z = x/largest, y/largest, z/largest
+		sum = math.Abs(x) + math.Abs(y) + math.Abs(z)
+	}
+	x, y = x/sum, y/sum
+	if z < 0 {
+		x, y = foldOut(x, y, 1)
+	}
+	return float64(x * q.half), float64(y * q.half), true
+}
+
+// Holds reports whether a direction is still so near that of valid codes that they can be kept: no farther than reach
+// steps of the grid both ways. Half a step is as far as Encode rounds. The error of codes that are kept is at most
+// 2*reach times MaxError, for a reach of 0.5 to 0.9.
+func (q UnitVector) Holds(vector [3]float64, u, v uint64, reach float64) bool {
+	x, y, ok := q.place(&vector)
+	if !ok {
+		return false
+	}
+	i, j := float64(u)-q.half, float64(v)-q.half
+	near := math.Abs(x-i) <= reach && math.Abs(y-j) <= reach
+	// On an edge, the codes stand for two points, in a corner for four.
+	if math.Abs(i) == q.half {
+		near = near || math.Abs(x-i) <= reach && math.Abs(y+j) <= reach
+	}
+	if math.Abs(j) == q.half {
+		near = near || math.Abs(x+i) <= reach && math.Abs(y-j) <= reach
+	}
+	if math.Abs(i) == q.half && math.Abs(j) == q.half {
+		near = near || math.Abs(x+i) <= reach && math.Abs(y+j) <= reach
+	}
+	return near
 }
 
 // Encode32 is Encode for a float32 field.

@@ -284,6 +284,9 @@ func (g *conditionPlay) state(w *ecs.World, e ecs.Entity, class int) (text strin
 		default:
 			row := make([]uint32, c.Words)
 			c.ReadColumn(row, p, 1)
+			if w == g.world {
+				holdRecorded(g.server, e, i, row, p)
+			}
 			text += fmt.Sprint(c.Name, row, " ")
 		}
 	}

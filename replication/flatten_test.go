@@ -150,7 +150,7 @@ func TestRegisterRefusesFields(t *testing.T) {
 		{reflect.TypeFor[int32](), "raw", "P.X: raw is for floats, not for int32"},
 		{reflect.TypeFor[bool](), "angle,bits=8", "P.X: angle is for floats, not for bool"},
 		{reflect.TypeFor[bool](), "range=0:1", "P.X: a bool has no range and but one way to change: remove the tag"},
-		{reflect.TypeFor[bool](), "nonsense", "P.X: unknown key \"nonsense\" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -"},
+		{reflect.TypeFor[bool](), "nonsense", "P.X: unknown key \"nonsense\" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, margin, jump, linear, wrap, counter and -"},
 	} {
 		t.Run(r.typ.String()+" "+r.tag, func(t *testing.T) {
 			require.PanicsWithValue(t, "replication: "+r.want, func() { RegisterType(NewSchema(), oneFieldType(r.typ, r.tag), Name("P")) })

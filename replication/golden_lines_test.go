@@ -28,7 +28,9 @@ func (s *goldenSession) reference(e ecs.Entity) uint64 {
 type goldenLine struct{ codes, values string }
 
 // components returns the components of an entity of either world, in the order of their names.
-func (s *goldenSession) components(w *ecs.World, e ecs.Entity) []goldenLine {
+func (s *goldenSession) components(
+	w *ecs.World, e ecs.Entity, codes func(k goldenKey, v any) []uint64,
+) []goldenLine {
 	var lines []goldenLine
 	for _, id := range w.Ids(e) {
 		info, _ := ecs.ComponentInfo(w, id)
@@ -38,7 +40,7 @@ func (s *goldenSession) components(w *ecs.World, e ecs.Entity) []goldenLine {
 			if info.IsRelation {
 				target = w.Relations().Get(e, id)
 			}
-			lines = append(lines, s.component(v, target))
+			lines = append(lines, s.component(v, target, codes(goldenKey{e, info.Type}, v.Interface())))
 		}
 	}
 	slices.SortFunc(lines, func(a, b goldenLine) int { return strings.Compare(a.codes, b.codes) })
@@ -50,17 +52,26 @@ func (s *goldenSession) resources(w *ecs.World) string {
 	var text strings.Builder
 	for _, id := range []ecs.ResID{ecs.ResourceID[goldenMatch](w), ecs.ResourceID[goldenWeather](w)} {
 		if v := reflect.ValueOf(w.Resources().Get(id)); v.IsValid() {
-			line := s.component(v.Elem(), ecs.Entity{})
+			line := s.component(v.Elem(), ecs.Entity{}, s.schema.Codes(v.Interface(), nil))
 			fmt.Fprintf(&text, "    %s = %s\n", line.codes, line.values)
 		}
 	}
 	return text.String()
 }
 
-func (s *goldenSession) component(v reflect.Value, target ecs.Entity) goldenLine {
+// A goldenKey is a component of an entity.
+type goldenKey struct {
+	entity ecs.Entity
+	typ    reflect.Type
+}
+
+// codes returns the codes of a component of the client's world.
+func (s *goldenSession) codes(_ goldenKey, v any) []uint64 { return s.schema.Codes(v, nil) }
+
+// component returns the line of a component with the given codes.
+func (s *goldenSession) component(v reflect.Value, target ecs.Entity, codes []uint64) goldenLine {
 	kind := goldenTypes[v.Type()]
 	words := []string{kind.name}
-	codes := s.schema.Codes(v.Interface(), nil)
 	for i, k := range kind.codes {
 		switch k {
 		case 'n':

@@ -92,6 +92,7 @@ type goldenSession struct {
 	sequence uint32 // of the next state packet
 	down, up []goldenPacket
 	truth    map[string][]goldenLine // the states at the server, by NetID and tick
+	recorded map[goldenKey][]uint64  // codes of the latest of them
 	ids      map[uint64]string       // the slots of live entities by their handle
 	shown    map[uint32]string       // by slot
 }
@@ -270,7 +271,7 @@ func (s *goldenSession) showing() map[uint32]string {
 		head := fmt.Sprintf("  slot %d generation %d tick %d\n", id.Slot, id.Generation, tick)
 		truth, ok := s.truth[head]
 		require.True(s.t, ok, "the server never had %s", head)
-		lines := s.components(&s.mirror, e)
+		lines := s.components(&s.mirror, e, s.codes)
 		require.Len(s.t, lines, len(truth), head)
 		var text strings.Builder
 		for i, line := range lines {
@@ -296,10 +297,20 @@ func (s *goldenSession) record() {
 		require.True(s.t, ok)
 		s.ids[s.reference(e)] = fmt.Sprintf("@%d/%d", id.Slot, id.Generation)
 	}
+	before := s.recorded
+	s.recorded = map[goldenKey][]uint64{}
+	codes := func(k goldenKey, v any) []uint64 {
+		if old := before[k]; old != nil {
+			s.recorded[k] = s.schema.CodesAfter(v, old, nil)
+		} else {
+			s.recorded[k] = s.schema.Codes(v, nil)
+		}
+		return s.recorded[k]
+	}
 	for _, e := range all {
 		id, _ := s.server.NetID(e)
 		head := fmt.Sprintf("  slot %d generation %d tick %d\n", id.Slot, id.Generation, s.server.Tick())
-		s.truth[head] = s.components(s.game.world, e)
+		s.truth[head] = s.components(s.game.world, e, codes)
 	}
 	clear(s.ids) // those that are gone may not stay
 }

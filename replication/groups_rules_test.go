@@ -307,7 +307,7 @@ func TestJoiningAGroupRevealsNothingOfThePast(t *testing.T) {
 	for _, e := range []ecs.Entity{first, second} {
 		m, ok := x.mirrored(e)
 		require.True(t, ok)
-		require.Equal(t, stateOf(faceOf(x.server.schema), x.world, e), stateOf(faceOf(x.server.schema), x.mirror, m))
+		require.Equal(t, recordedOf(x.server, e), stateOf(faceOf(x.server.schema), x.mirror, m))
 	}
 }
 

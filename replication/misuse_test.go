@@ -249,7 +249,7 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 		{"WithMarker", "", func(x *misused) { NewServer(x.world, NewSchema(), WithMarker[Replicated]()) }},
 	}
 	for _, option := range []any{ // options that take numbers, or nothing
-		Every, Priority, Range, Step, Precision, Angle, Period, UnitVector, Quat, Enum, Flags, Max, Jump, Linear, Wrap, Counter,
+		Every, Priority, Range, Step, Precision, Angle, Period, UnitVector, Quat, Margin, Enum, Flags, Max, Jump, Linear, Wrap, Counter,
 		Half, Raw, Skip, Once, OwnerOnly, ExceptOwner, Unreliable, Immediate, WithCoding, WithoutCompact, WithMTU, WithWindow,
 		WithSeed, WithoutChecksum, WithTickRate, WithBaselineInterval, WithWorkers, WithTimeout, WithSlotRest,
 		WithStateHash, WithMaxEntities, WithJoinData,

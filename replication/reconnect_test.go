@@ -113,7 +113,7 @@ func TestServerThatForgotTheClient(t *testing.T) {
 				require.Equal(t, mirrored[i], m)
 				require.EqualValues(t, i, (*tLocal)(x.mirror.Get(m, local)).Heat)
 				if i != 4 {
-					require.Equal(t, stateOf(faceOf(x.server.schema), x.world, e[i]), stateOf(faceOf(x.server.schema), x.mirror, m), "%d", i)
+					require.Equal(t, recordedOf(x.server, e[i]), stateOf(faceOf(x.server.schema), x.mirror, m), "%d", i)
 				}
 			}
 			require.Equal(t, 8, x.mirror.Stats().Entities.Used)

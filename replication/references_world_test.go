@@ -85,7 +85,7 @@ type referrerState struct {
 }
 
 // read fills the state with that of an entity in a world. Codes of references are left out.
-func (x *referrerState) read(s *Schema, w *ecs.World, e ecs.Entity, skip func(component int) bool) {
+func (x *referrerState) read(s *Schema, w *ecs.World, e ecs.Entity, skip func(component int) bool, server *Server) {
 	var codes []uint64
 	x.refs = x.refs[:0]
 	for i := range s.raw.Components {
@@ -104,6 +104,9 @@ func (x *referrerState) read(s *Schema, w *ecs.World, e ecs.Entity, skip func(co
 		p := w.Get(e, id)
 		row := make([]uint32, c.Words)
 		c.ReadColumn(row, p, 1)
+		if server != nil {
+			holdRecorded(server, e, i, row, p)
+		}
 		if c.Typ.NumField() > 0 && c.Typ.Field(0).Type == reflect.TypeFor[ecs.Relation]() && c.Typ.Field(0).Tag == "" {
 			x.refs = append(x.refs, w.Relations().Get(e, id))
 			codes = append(codes, 1) // it has a target
@@ -142,7 +145,7 @@ func (o *referenceTruth) record(s *Server) {
 	now := replicatedBy(s)
 	for id, e := range now {
 		var state referrerState
-		state.read(faceOf(s.schema), s.snap.World, e, func(component int) bool { return s.schema.Components[component].Every > 1 })
+		state.read(faceOf(s.schema), s.snap.World, e, func(component int) bool { return s.schema.Components[component].Every > 1 }, s)
 		v := referenceVersion{tick: s.Tick(), codes: state.codes}
 		for _, e := range state.refs {
 			id, _ := s.NetID(e)
@@ -191,7 +194,7 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 	for id, e := range c.Entities() {
 		tick, _ := c.StateTick(e)
 		want := o.at(id, tick)
-		got.read(faceOf(c.schema), c.apply.View.World, e, func(component int) bool { return c.schema.Components[component].Every > 1 })
+		got.read(faceOf(c.schema), c.apply.View.World, e, func(component int) bool { return c.schema.Components[component].Every > 1 }, nil)
 		if want.gone || got.codes != want.codes || len(got.refs) != len(want.ids) {
 			fail(id, tick, "shown %s with %d references, want %s with %d", got.codes, len(got.refs), want.codes, len(want.ids))
 		}
@@ -477,11 +480,11 @@ func requireReferencesSettle(t testing.TB, s *Server, o *referenceTruth, ends []
 			n++
 			want := o.at(id, s.Tick())
 			var got referrerState
-			got.read(faceOf(s.schema), e.world, entity, nil)
+			got.read(faceOf(s.schema), e.world, entity, nil, nil)
 			own, ok := s.Entity(id)
 			require.True(t, ok)
 			var truth referrerState
-			truth.read(faceOf(s.schema), s.snap.World, own, nil)
+			truth.read(faceOf(s.schema), s.snap.World, own, nil, s)
 			require.Equal(t, truth.codes, got.codes, "link %d: %v", i, id)
 			require.False(t, want.gone)
 			for k, target := range truth.refs {

@@ -146,3 +146,12 @@ func (s *Schema) Codes(component any, dst []uint64) []uint64 {
 	s.mustExist()
 	return s.raw.Codes(component, dst)
 }
+
+// CodesAfter is Codes for a component of which a server recorded the given codes last: as long as each number is within
+// the margin of its field, see [Margin], it returns those again.
+//
+// Panics as Codes does, and if the recorded ones are no codes of the component.
+func (s *Schema) CodesAfter(component any, recorded, dst []uint64) []uint64 {
+	s.mustExist()
+	return s.raw.CodesAfter(component, recorded, dst)
+}

@@ -164,6 +164,17 @@ func TestSchemaCodes(t *testing.T) {
 	require.Len(t, codes, 11)
 	require.Equal(t, codes, s.Codes(v, []uint64{42}), "a value does as well as a pointer")
 
+	// A number keeps its code while it is within the margin of that.
+	v.D += 0.6 * 0.001953125
+	require.EqualValues(t, 4, s.Codes(&v, nil)[3])
+	require.Equal(t, codes[1:], s.CodesAfter(&v, codes[1:], nil))
+	v.D += 0.1 * 0.001953125
+	require.EqualValues(t, 4, s.CodesAfter(&v, codes[1:], nil)[3])
+	for _, wrong := range [][]uint64{nil, codes, codes[2:], {2, 0, 0, 0, 3, 255, 255, 255, 126, 126}} {
+		require.PanicsWithValue(t, "replication: these are no codes of replication.mixed: give CodesAfter what it or Codes returned for the value before",
+			func() { s.CodesAfter(&v, wrong, nil) })
+	}
+
 	require.PanicsWithValue(t, "replication: Codes needs a component, not nil", func() { s.Codes(nil, nil) })
 	require.PanicsWithValue(t, "replication: Codes needs a component, not a nil *replication.mixed", func() { s.Codes((*mixed)(nil), nil) })
 	require.PanicsWithValue(t, "replication: replication.schemaVec is not registered: register it before asking for its codes",

@@ -91,7 +91,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 		s.snap.Bare.Set.Add(types.Link)
 	}
 	s.snap.Slots.Recent.Now = s.snap.Tick
-	s.snap.Capture.Init(world, types, o.Marker)
+	s.snap.Capture.Init(world, types, o.Marker, s.snap.Histories)
 	s.snap.Resources.Init(&s.snap)
 	s.snap.Steady.Init(types.Layout, &s.opts)
 	s.sender.workers.Init(&s.snap, o.Workers)

@@ -73,7 +73,7 @@ func TestATeleportCostsNoMoreThanAnAbsoluteState(t *testing.T) {
 			require.Nil(t, e.client.Verify())
 			for id, mirror := range e.client.Entities() {
 				info := &s.snap.Slots.Info[id.Slot]
-				require.Equal(t, stateOf(schema, &w, info.Entity), stateOf(schema, e.world, mirror))
+				require.Equal(t, recordedOf(s, info.Entity), stateOf(schema, e.world, mirror))
 			}
 		}
 	}

@@ -203,7 +203,7 @@ func (x *fixture) requireSeen(want ...ecs.Entity) {
 		expected = append(expected, id)
 		m, ok := x.client.Entity(id)
 		require.True(x.t, ok, "%v is not mirrored", id)
-		require.Equal(x.t, stateOf(faceOf(x.server.schema), x.world, e), stateOf(faceOf(x.server.schema), x.mirror, m))
+		require.Equal(x.t, recordedOf(x.server, e), stateOf(faceOf(x.server.schema), x.mirror, m))
 	}
 	require.ElementsMatch(x.t, expected, got)
 }

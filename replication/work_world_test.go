@@ -59,7 +59,7 @@ func (x *wideWorld) play(ticks int) (packets, bytes int) {
 func (x *wideWorld) stale() (n int) {
 	for _, e := range x.entities {
 		m, here := x.mirrored(e)
-		if !here || stateOf(faceOf(x.server.schema), x.world, e) != stateOf(faceOf(x.server.schema), x.mirror, m) {
+		if !here || recordedOf(x.server, e) != stateOf(faceOf(x.server.schema), x.mirror, m) {
 			n++
 		}
 	}

@@ -79,8 +79,33 @@ func roundsOf(long, short, race int) int {
 	return ticksOf(long, short)
 }
 
+// recordedOf is stateOf for an entity of a server's world: a number may have the code that the server recorded, instead
+// of its own, if it is within the margin of that.
+func recordedOf(s *Server, e ecs.Entity) string { return codesOf(faceOf(s.schema), s.snap.World, e, s) }
+
 // stateOf returns the codes of an entity as text, component by component.
-func stateOf(s *Schema, w *ecs.World, e ecs.Entity) string {
+func stateOf(s *Schema, w *ecs.World, e ecs.Entity) string { return codesOf(s, w, e, nil) }
+
+// holdRecorded puts the codes that a server recorded for component i of an entity into the row of its value at p, if
+// these are to be kept.
+func holdRecorded(server *Server, e ecs.Entity, i int, row []uint32, p unsafe.Pointer) {
+	id, ok := server.NetID(e)
+	if !ok {
+		return
+	}
+	slot := int(id.Slot)
+	c := &server.schema.Components[i]
+	if c.Class > 0 {
+		if slot, ok = server.snap.Slots.SubEntity(c.Class-1, slot); !ok {
+			return
+		}
+	}
+	if h := server.snap.Histories[i]; h.Has(slot) && c.Keeps(row, h.Row(slot), p) {
+		copy(row, h.Row(slot))
+	}
+}
+
+func codesOf(s *Schema, w *ecs.World, e ecs.Entity, server *Server) string {
 	var codes []uint64
 	for i := range s.raw.Components {
 		c := &s.raw.Components[i]
@@ -93,6 +118,9 @@ func stateOf(s *Schema, w *ecs.World, e ecs.Entity) string {
 		}
 		row := make([]uint32, c.Words)
 		c.ReadColumn(row, w.Get(e, id), 1)
+		if server != nil {
+			holdRecorded(server, e, i, row, w.Get(e, id))
+		}
 		for _, k := range c.References {
 			clear(row[c.Columns[k].Word:][:2]) // entity IDs of this world
 		}
@@ -124,7 +152,7 @@ func newTruth() *truth {
 func (o *truth) record(s *Server) {
 	now := replicatedBy(s)
 	for id, e := range now {
-		o.note(id, s.Tick(), stateOf(faceOf(s.schema), s.snap.World, e))
+		o.note(id, s.Tick(), recordedOf(s, e))
 	}
 	for id := range o.live {
 		if _, ok := now[id]; !ok {

@@ -20,8 +20,9 @@ type reader struct {
 // A column is a component of all entities.
 type column struct {
 	name  string
-	codes func(e ecs.Entity, dst []uint64) ([]uint64, bool)
+	codes func(e ecs.Entity, before, dst []uint64) ([]uint64, bool)
 	value func(e ecs.Entity) (component any, has bool)
+	count int // of codes
 }
 
 // newReader returns a reader for one world. Its list of components is written by hand: a missing
@@ -47,13 +48,17 @@ func addColumn[T any](r *reader, s *replication.Schema) {
 	get := func(e ecs.Entity) *T { return (*T)(r.world.Get(e, id)) }
 	r.columns = append(r.columns, column{
 		name: reflect.TypeFor[T]().Name(),
-		codes: func(e ecs.Entity, dst []uint64) ([]uint64, bool) {
+		codes: func(e ecs.Entity, before, dst []uint64) ([]uint64, bool) {
 			component := get(e)
-			if component == nil {
+			switch {
+			case component == nil:
 				return dst, false
+			case before == nil:
+				return s.Codes(component, dst), true
 			}
-			return s.Codes(component, dst), true
+			return s.CodesAfter(component, before, dst), true
 		},
+		count: len(s.Codes(new(T), nil)),
 		value: func(e ecs.Entity) (any, bool) {
 			component := get(e)
 			return component, component != nil
@@ -62,12 +67,23 @@ func addColumn[T any](r *reader, s *replication.Schema) {
 }
 
 // codes appends a mask of the components that the entity has, and their codes.
-func (r *reader) codes(e ecs.Entity, dst []uint64) []uint64 {
-	mask := len(dst)
+func (r *reader) codes(e ecs.Entity, dst []uint64) []uint64 { return r.codesAfter(e, nil, dst) }
+
+// codesAfter is codes for an entity of the server, for which it returned before in the tick before; nil if it was not
+// there.
+func (r *reader) codesAfter(e ecs.Entity, before, dst []uint64) []uint64 {
+	mask, had := len(dst), uint64(0)
+	if before != nil {
+		had, before = before[0], before[1:]
+	}
 	dst = append(dst, 0)
 	for i, column := range r.columns {
 		var has bool
-		if dst, has = column.codes(e, dst); has {
+		var recorded []uint64
+		if had>>i&1 != 0 {
+			recorded, before = before[:column.count], before[column.count:]
+		}
+		if dst, has = column.codes(e, recorded, dst); has {
 			dst[mask] |= 1 << i
 		}
 	}

@@ -54,8 +54,9 @@ func (t *truth) record(tick uint32, w *ecs.World, r *reader, id func(ecs.Entity)
 			continue // then no client may show it
 		}
 		t.seen[netID] = true
-		t.scratch = r.codes(e, t.scratch[:0])
-		if latest, ok := t.latest(netID); !ok || !slices.Equal(latest.Codes, t.scratch) {
+		latest, ok := t.latest(netID)
+		t.scratch = r.codesAfter(e, latest.Codes, t.scratch[:0])
+		if !ok || !slices.Equal(latest.Codes, t.scratch) {
 			changes = append(changes, change{netID, tick, slices.Clone(t.scratch)})
 		}
 	}

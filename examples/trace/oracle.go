@@ -9,7 +9,7 @@ import (
 
 // oracle is a plain log of the trace: every version of every entity, in codes, as far back as a
 // client may still show it. It shares nothing with the server but the codes of a value, which it
-// gets from [replication.Schema.Codes].
+// gets from [replication.Schema.Codes] and CodesAfter.
 //
 // Times are ticks since the first one of the trace.
 type oracle struct {
@@ -79,9 +79,14 @@ func (o *oracle) note(r *reader, now int64) {
 		o.born = append(o.born, l)
 	}
 	v := version{since: now, codes: make([][]uint64, len(r.has))}
+	before := l.at(now - 1) // what the server recorded last
 	for i, has := range r.has {
-		if has {
-			v.codes[i] = o.schema.Codes(r.values[i].Interface(), []uint64{})
+		switch value := r.values[i].Interface(); {
+		case !has:
+		case before == nil || before.codes[i] == nil:
+			v.codes[i] = o.schema.Codes(value, []uint64{})
+		default:
+			v.codes[i] = o.schema.CodesAfter(value, before.codes[i], []uint64{})
 		}
 	}
 	l.versions = append(l.versions, v)

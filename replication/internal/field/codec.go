@@ -55,6 +55,7 @@ type Codec struct {
 	wrap  quantize.IntWrap
 	kind  delta.Kind // how the codes change from tick to tick
 	jumps bool       // the tag has jump
+	reach float64    // from how far a recorded code is held, in steps; 0 if none is
 
 	Orders []uint8 // set by Schema.Tune, see delta.Field
 }
@@ -183,6 +184,32 @@ func (q *Codec) AppendLayout(fields []delta.Field, name string) []delta.Field {
 		return append(fields, u, v)
 	}
 	return append(fields, f)
+}
+
+// Holds reports whether recorded codes of the field may be held.
+func (q *Codec) Holds() bool { return q.reach > 0 }
+
+// AppendNear appends the masks of a value's words for [delta.History.Keep].
+func (q *Codec) AppendNear(masks []uint32) []uint32 {
+	first, usual := len(masks), delta.KeepEqual
+	if q.reach > 0 {
+		usual = delta.KeepOne
+	}
+	for range q.Words() {
+		masks = append(masks, usual)
+	}
+	switch {
+	case q.reach == 0:
+	case q.Op == OpQuat:
+		masks[first] = delta.KeepQuat
+	case q.Op == OpUnit:
+		masks[first] = delta.KeepPair // the other one changes its sign at the edges of the square
+	case q.Op == OpAngle && q.Bits > 32:
+		masks[first+1] &= uint32(q.Max >> 32)
+	case q.Op == OpAngle:
+		masks[first] &= uint32(q.Max)
+	}
+	return masks
 }
 
 // DigestBits is the width of the largest digest.

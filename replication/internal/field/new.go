@@ -34,6 +34,9 @@ func NewCodec(t reflect.Type, tag *Tag) (*Codec, error) {
 	if err == nil {
 		err = b.applyHint()
 	}
+	if err == nil {
+		err = b.setMargin()
+	}
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "quantize: "))
 	}

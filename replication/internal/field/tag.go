@@ -53,7 +53,7 @@ type Tag struct {
 	low, high string
 	ranged    bool
 
-	Step, Precision, Period OptionalNumber
+	Step, Precision, Period, Margin OptionalNumber
 
 	bits    uint
 	hasBits bool
@@ -83,7 +83,7 @@ func ParseTag(text string) (Tag, error) {
 		key, value, hasValue := strings.Cut(item, "=")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		switch key {
-		case "range", "step", "precision", "bits", "period", "enum", "flags", "max":
+		case "range", "step", "precision", "bits", "period", "margin", "enum", "flags", "max":
 			if !hasValue {
 				return Tag{}, fmt.Errorf("%s needs a value: %s=%s", key, key, valueHint(key))
 			}
@@ -100,7 +100,7 @@ func ParseTag(text string) (Tag, error) {
 			t.SetHint(hint(key))
 		default:
 			return Tag{}, fmt.Errorf("unknown key %.40q in the tag: known are range, step, precision, enum, "+
-				"flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -", key)
+				"flags, max, angle, period, unit, quat, bits, half, raw, margin, jump, linear, wrap, counter and -", key)
 		}
 		if t.err != nil {
 			return Tag{}, t.err
@@ -160,6 +160,8 @@ func (t *Tag) setValue(key, value string) {
 			t.SetNumber(&t.Step, key, v)
 		case "precision":
 			t.SetNumber(&t.Precision, key, v)
+		case "margin":
+			t.SetNumber(&t.Margin, key, v)
 		default:
 			t.SetNumber(&t.Period, key, v)
 		}

@@ -51,6 +51,16 @@ func (w *Twin[T, S]) Read(c *Component, row []uint32, p unsafe.Pointer) (clamped
 	return clamped
 }
 
+func (w *Twin[T, S]) keeps(c *Component, row, recorded []uint32, p unsafe.Pointer) (kept bool) {
+	if c.Holds() {
+		s := w.take()
+		w.To((*T)(p), s)
+		kept = c.Keeps(row, recorded, unsafe.Pointer(s))
+		w.giveBack(s)
+	}
+	return kept
+}
+
 func (w *Twin[T, S]) Write(c *Component, p unsafe.Pointer, row []uint32) {
 	s := w.take()
 	c.Write(unsafe.Pointer(s), row)

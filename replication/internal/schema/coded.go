@@ -163,6 +163,9 @@ func (w *Coded[T]) Read(c *Component, row []uint32, p unsafe.Pointer) (clamped i
 	return clamped
 }
 
+// keeps returns false: what the codes of the user's codec mean is not known.
+func (w *Coded[T]) keeps(*Component, []uint32, []uint32, unsafe.Pointer) bool { return false }
+
 func (w *Coded[T]) Write(c *Component, p unsafe.Pointer, row []uint32) {
 	spare := w.take()
 	codes := spare[:len(c.Columns):len(c.Columns)]

@@ -25,6 +25,8 @@ type Conversion interface {
 	// Read stores the row of the stand-in for the value at p, and returns how many numbers were
 	// clamped.
 	Read(c *Component, row []uint32, p unsafe.Pointer) (clamped int)
+	// keeps is [Component.Keeps] for the row of the stand-in for the value at p, which differs from the recorded one.
+	keeps(c *Component, row, recorded []uint32, p unsafe.Pointer) bool
 	// Write sets the value at p from a valid row.
 	Write(c *Component, p unsafe.Pointer, row []uint32)
 	// Fits returns an error if a text of the value at p is too long.

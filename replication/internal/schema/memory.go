@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -46,6 +47,37 @@ func (c *Component) ReadColumn(dst []uint32, p unsafe.Pointer, n int) (clamped i
 		}
 	}
 	return clamped
+}
+
+// Holds reports whether recorded codes of the component may be held.
+func (c *Component) Holds() bool {
+	return slices.ContainsFunc(c.Columns, func(col Column) bool { return col.Codec.Holds() })
+}
+
+// Near returns a mask for each word of a row, for [delta.History.Keep].
+func (c *Component) Near() (masks []uint32) {
+	for i := range c.Columns {
+		masks = c.Columns[i].Codec.AppendNear(masks)
+	}
+	return masks
+}
+
+// Keeps reports whether the component value at p, which has the codes in row, is to keep the row that was recorded last.
+func (c *Component) Keeps(row, recorded []uint32, p unsafe.Pointer) bool {
+	for i := range c.Columns {
+		if col := &c.Columns[i]; col.StandIn == nil &&
+			!field.Keeps(col.Codec, row[col.Word:], recorded[col.Word:], unsafe.Add(p, col.offset)) {
+			return false
+		}
+	}
+	for _, in := range c.StandIns {
+		from, to := in.Word, in.Word+in.Values.Words
+		if own, old := row[from:to], recorded[from:to]; !slices.Equal(own, old) &&
+			!in.Conversion.keeps(&in.Values, own, old, unsafe.Add(p, in.Offset)) {
+			return false
+		}
+	}
+	return true
 }
 
 // Bytes returns the number of bytes of each value that can show a change.

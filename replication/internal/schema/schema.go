@@ -156,7 +156,18 @@ func (s *Schema) component(t reflect.Type) *Component {
 }
 
 // Codes appends the codes of a component value, which may be given by its address.
-func (s *Schema) Codes(component any, dst []uint64) []uint64 {
+func (s *Schema) Codes(component any, dst []uint64) []uint64 { return s.codes(component, nil, dst) }
+
+// CodesAfter is Codes for a component of which a server recorded the given codes last.
+func (s *Schema) CodesAfter(component any, recorded, dst []uint64) []uint64 {
+	if recorded == nil {
+		recorded = []uint64{}
+	}
+	return s.codes(component, recorded, dst)
+}
+
+// codes is Codes, or CodesAfter if recorded is not nil.
+func (s *Schema) codes(component any, recorded, dst []uint64) []uint64 {
 	v := reflect.ValueOf(component)
 	if v.Kind() != reflect.Pointer {
 		if !v.IsValid() {
@@ -176,6 +187,16 @@ func (s *Schema) Codes(component any, dst []uint64) []uint64 {
 	}
 	row := make([]uint32, c.Words)
 	c.ReadColumn(row, v.UnsafePointer(), 1)
+	if recorded != nil {
+		old := c.rowOf(recorded)
+		if old == nil {
+			panic(fmt.Sprintf("replication: these are no codes of %v: give CodesAfter what it or Codes returned for the "+
+				"value before", v.Type().Elem()))
+		}
+		if c.Keeps(row, old, v.UnsafePointer()) {
+			row = old
+		}
+	}
 	for i := range c.Columns {
 		col := &c.Columns[i]
 		if col.Codec.Bits > 32 {
@@ -187,6 +208,31 @@ func (s *Schema) Codes(component any, dst []uint64) []uint64 {
 		}
 	}
 	return dst
+}
+
+// rowOf returns the row with the given codes, or nil if they are no codes of the component.
+func (c *Component) rowOf(codes []uint64) (row []uint32) {
+	for i := range c.Columns {
+		q := c.Columns[i].Codec
+		n := q.Words()
+		if q.Bits > 32 {
+			n = 1
+		}
+		if len(codes) < n {
+			return nil
+		}
+		for _, code := range codes[:n] {
+			row = append(row, uint32(code))
+			if q.Bits > 32 {
+				row = append(row, uint32(code>>32))
+			}
+		}
+		codes = codes[n:]
+	}
+	if len(codes) > 0 || !c.ValidRow(row) {
+		return nil
+	}
+	return row
 }
 
 // FullWork returns the work of decoding an entry without a baseline.

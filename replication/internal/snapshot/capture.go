@@ -28,11 +28,14 @@ type capture struct {
 	present     []*Table     // those that the world has entities of in this tick
 	Arrangement *Arrangement // of new entities, or nil
 	codes       []uint32     // of one component in a block of rows
-	left        []uint32     // slots whose entities are not in their row of the last capture
-	contested   bool         // another server wrote to the markers; see markers.go
-	contests    int          // consecutive ticks in which one did
-	ended       delta.Tick   // the last tick whose capture ended
-	resumes     bool         // a function of the user's panicked in the capture before: no row is known to be as it was
+	values      unsafe.Pointer
+	scheduled   [CaptureRows]uint8 // the values that the codes are of, if they are not of all
+	some        bool               // they are not
+	left        []uint32           // slots whose entities are not in their row of the last capture
+	contested   bool               // another server wrote to the markers; see markers.go
+	contests    int                // consecutive ticks in which one did
+	ended       delta.Tick         // the last tick whose capture ended
+	resumes     bool               // a function of the user's panicked in the capture before: no row is known to be as it was
 
 	// Scratch memory for the link of a new sub-entity.
 	linkSlot    [1]uint32
@@ -44,8 +47,8 @@ type capture struct {
 // between passes, and sets of them fit into a word.
 const CaptureRows = 64
 
-// Init prepares captures of a world.
-func (c *capture) Init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) ecs.ID) {
+// Init prepares captures of a world into histories of the components.
+func (c *capture) Init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) ecs.ID, histories []*delta.History) {
 	c.Marker, c.Owner = marker(w), newOwner()
 	c.probe.Wanted = ecs.All(c.Marker)
 	words := 0
@@ -57,9 +60,21 @@ func (c *capture) Init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) e
 		}
 		c.Components = append(c.Components, id)
 		words = max(words, comp.Words)
+		if comp.Holds() {
+			histories[i].Keep(comp.Near(), func(i int, row, recorded []uint32) bool { return c.keeps(comp, i, row, recorded) })
+		}
 	}
 	c.codes = make([]uint32, CaptureRows*words)
 	c.Tables = map[ecs.Mask]*Table{}
+}
+
+// keeps reports whether row i of the codes of a component is no change, though it differs from the recorded one. The
+// history of the component asks.
+func (c *capture) keeps(comp *schema.Component, i int, row, recorded []uint32) bool {
+	if c.some {
+		i = int(c.scheduled[i])
+	}
+	return comp.Keeps(row, recorded, unsafe.Add(c.values, uintptr(i)*comp.Size))
 }
 
 // CaptureWorld captures the world for the present tick. It calls old, block by block, for slots
@@ -67,7 +82,7 @@ func (c *capture) Init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) e
 // adds to Gone the slots that became empty; the caller empties Gone.
 func (s *Snapshot) CaptureWorld(old func(b int, slots uint64, limit delta.Tick)) {
 	c := &s.Capture
-	c.resumes = c.ended != s.Tick-1
+	c.resumes, c.some = c.ended != s.Tick-1, false
 	s.Slots.Reclaim(s.Tick)
 	c.probe.Find(s.World)
 	for i := range c.probe.Masks {
@@ -94,6 +109,7 @@ func (s *Snapshot) CaptureWorld(old func(b int, slots uint64, limit delta.Tick))
 		s.captureReferences(t)
 	}
 	s.captureResources()
+	c.values = nil // so that it can be freed
 	clear(s.Phases.early)
 	s.names.Settle()
 	c.ended = s.Tick
@@ -195,6 +211,7 @@ func (s *Snapshot) captureBlock(t *Table, first, n int, q *ecs.Query) {
 		same := block.rows == n && (m.values.Once || m.values.SameBytes(bytes, p, n))
 		if !same || !block.rest(m.values.Every) {
 			block.clamped = m.values.ReadColumn(s.Capture.codes, p, n)
+			s.Capture.values = p
 			switch {
 			case m.part != 0:
 				subEntities := t.slotsOf(m, first, n)
@@ -236,7 +253,7 @@ func (s *Snapshot) setRows(m *member, slots []uint32, born func(slot int) delta.
 func (s *Snapshot) setScheduled(m *member, slots []uint32, born func(slot int) delta.Tick) (changed uint64) {
 	codes, words := s.Capture.codes, m.values.Words
 	var scheduled [CaptureRows]uint32
-	var rows [CaptureRows]uint8
+	rows := &s.Capture.scheduled
 	n := 0
 	for i, slot := range slots {
 		wanted := !m.values.Once && (s.Capture.resumes || s.Phases.scheduled(slot, s.Tick, m.values.Every))
@@ -248,7 +265,9 @@ func (s *Snapshot) setScheduled(m *member, slots []uint32, born func(slot int) d
 		n++
 	}
 	var among [1]uint64
+	s.Capture.some = true
 	m.history.SetRows(scheduled[:n], s.Tick, born, codes, among[:])
+	s.Capture.some = false
 	for ; among[0] != 0; among[0] &= among[0] - 1 {
 		changed |= 1 << rows[bits.TrailingZeros64(among[0])]
 	}
@@ -379,6 +398,7 @@ func (s *Snapshot) captureReferrer(t *Table, m *member, p unsafe.Pointer, first,
 	if !same || !block.rest(m.values.Every) {
 		codes := s.Capture.codes[:n*m.values.Words]
 		block.clamped = m.values.ReadColumn(codes, p, n)
+		s.Capture.values = p
 		if m.values.Targeted() {
 			archeutil.PutTargets(codes, m.values.Words, t.targets[first:][:n])
 		}

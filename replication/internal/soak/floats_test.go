@@ -73,6 +73,9 @@ func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 // isNegativeZero: quantisers never return one.
 func isNegativeZero(v float64) bool { return v == 0 && math.Signbit(v) }
 
+// withMargin is by how much the margin of fields increases their largest error.
+const withMargin = 1.25
+
 // stepRule is the documented rule of range and step.
 func stepRule[T float](low, high, step float64) func(want, got []cell) bool {
 	slack := step*1e-9 + 2*grain[T]()*math.Max(math.Abs(low), math.Abs(high))
@@ -82,7 +85,7 @@ func stepRule[T float](low, high, step float64) func(want, got []cell) bool {
 			w = low
 		}
 		w = math.Min(math.Max(w, low), high)
-		return math.Abs(v-w) <= step/2+slack && v >= float64(T(low)) && v <= float64(T(high)) && !isNegativeZero(v)
+		return math.Abs(v-w) <= step/2*withMargin+slack && v >= float64(T(low)) && v <= float64(T(high)) && !isNegativeZero(v)
 	}
 }
 
@@ -128,7 +131,7 @@ func floatField[T float](g *chance) fieldSpec {
 					w = math.Max(0, low)
 				}
 				w = math.Min(math.Max(w, low), high)
-				return math.Abs(v-w) <= precision+slack && v >= low && v <= high && !isNegativeZero(v)
+				return math.Abs(v-w) <= precision*withMargin+slack && v >= low && v <= high && !isNegativeZero(v)
 			})
 	case 4, 5:
 		bits, period := uint(2+g.IntN(18)), 2*math.Pi
@@ -141,7 +144,7 @@ func floatField[T float](g *chance) fieldSpec {
 			tag, tags = tag+",jump", append(tags, replication.Jump())
 		}
 		drift, jump := wander[T](g, -9*period, 9*period, period/64)
-		limit := period/math.Ldexp(1, int(bits)+1) + 20*grain[T]()*period
+		limit := withMargin*period/math.Ldexp(1, int(bits)+1) + 20*grain[T]()*period
 		return simple(tag, tags, 1, readFloat[T], drift, jump, func(want, got []cell) bool {
 			w, v := valueOf[T](want[0]), valueOf[T](got[0])
 			if math.IsNaN(w) || math.IsInf(w, 0) {
@@ -160,7 +163,7 @@ func floatField[T float](g *chance) fieldSpec {
 				w = 0
 			}
 			w = math.Min(math.Max(w, -65504), 65504)
-			return math.Abs(v-w) <= math.Max(math.Abs(w)*0x1p-11, 0x1p-25) && math.Abs(v) <= 65504 && !isNegativeZero(v)
+			return math.Abs(v-w) <= withMargin*math.Max(math.Abs(w)*0x1p-11, 0x1p-25)*(1+0x1p-10) && math.Abs(v) <= 65504 && !isNegativeZero(v)
 		})
 	}
 	return stepField[T](g)

@@ -95,7 +95,7 @@ func integerField[T integer](g *chance) fieldSpec {
 			func(want, got []cell) bool {
 				v, w := T(got[0].u), clamp(T(want[0].u))
 				off := uint64(max(v, w)) - uint64(min(v, w))
-				return v >= low && v <= high && off <= uint64(step)/2 && (v == high || (uint64(v)-uint64(low))%uint64(step) == 0)
+				return v >= low && v <= high && float64(off) <= withMargin*float64(step)/2 && (v == high || (uint64(v)-uint64(low))%uint64(step) == 0)
 			})
 	case 3: // wrapping around
 		if bits == 64 { // this rule would overflow

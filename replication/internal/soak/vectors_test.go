@@ -83,7 +83,7 @@ func vectorField[V any, T float](n int, tag string, option replication.FieldOpti
 
 func directionField[T float](g *chance) fieldSpec {
 	bits := uint(2 + g.IntN(16))
-	limit := 2.13/(math.Ldexp(1, int(bits)-1)-1) + 1e-5
+	limit := withMargin*2.13/(math.Ldexp(1, int(bits)-1)-float64(min(2, bits/2))) + 1e-5
 	fits := func(want, got []cell) bool {
 		w, ok := unitOf[T](want)
 		if !ok {
@@ -104,8 +104,8 @@ func directionField[T float](g *chance) fieldSpec {
 }
 
 func rotationField[T float](g *chance) fieldSpec {
-	bits := uint(7 + g.IntN(10))
-	limit := 2.2/math.Ldexp(1, int(bits)) + 1e-5
+	bits := uint(8 + g.IntN(9))
+	limit := withMargin*2.2/math.Ldexp(1, int(bits)) + 1e-5
 	fits := func(want, got []cell) bool {
 		w, ok := unitOf[T](want)
 		if !ok {
