@@ -75,7 +75,7 @@ func TestLossDoesNotKeepPacketsFromBeingShared(t *testing.T) {
 	for _, c := range []struct {
 		interval      int
 		with, without float64
-	}{{1, 0.75, 0.6}, {3, 0.74, 0.73}} {
+	}{{1, 0.75, 0.6}, {3, 0.74, 0.735}} {
 		require.Greater(t, play(c.interval, config.LeastApart), c.with)
 		require.Less(t, play(c.interval, math.MaxInt), c.without)
 	}

@@ -27,18 +27,18 @@ type Peer struct {
 	acked ackstate.Tracker
 
 	sight    interest.Sight
-	messages *message.PeerMessages // nil: the schema has neither messages nor inputs
-	stats    counters.PeerCounters
+	messages *message.PeerMessages  // nil: the schema has neither messages nor inputs
+	stats    *counters.PeerCounters // apart, so that peers are small
 }
 
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
-	p := &Peer{server: s}
+	p := &Peer{server: s, stats: new(counters.PeerCounters)}
 	p.sends, send = lend(&s.calls, send)
 	p.sight.Init(p, &s.snap, s.schema, &s.interest)
-	p.acked.Init(&s.snap, &s.interest, &p.sight, &p.stats, &p.out)
-	p.out.Init(&s.snap, &s.opts, &s.interest, &p.sight, &p.acked, &p.stats, send)
+	p.acked.Init(&s.snap, &s.interest, &p.sight, p.stats, &p.out)
+	p.out.Init(&s.snap, &s.opts, &s.interest, &p.sight, &p.acked, p.stats, send)
 	approve := func(data []byte) error { return s.approve(p, data) }
-	p.conn.Init(&s.sessions, &s.opts, &p.stats, p.out.Transmit, approve, o.coding == Compact, s.connects, s.snap.Tick)
+	p.conn.Init(&s.sessions, &s.opts, p.stats, p.out.Transmit, approve, o.coding == Compact, s.connects, s.snap.Tick)
 	p.reset()
 	return p
 }
@@ -100,7 +100,7 @@ func (p *Peer) JoinData() []byte {
 // Stats returns the peer's counters.
 func (p *Peer) Stats() PeerStats {
 	p.mustExist()
-	stats := PeerStats(p.stats)
+	stats := PeerStats(*p.stats)
 	stats.Budget, stats.Backlog, stats.LastSendError = int(p.out.Budget.Rate), p.out.Budget.Backlog(), p.sends.last
 	stats.LostLarge, stats.LargestAcked = p.acked.Sizes.Row, int(p.acked.Sizes.Largest())
 	return stats
@@ -237,7 +237,7 @@ func (p *Peer) resetMessages() {
 		return
 	}
 	t := &message.PeerMessages{
-		Snap: &s.snap, Schema: s.schema, Messages: &s.messages, Acked: &p.acked, Stats: &p.stats,
+		Snap: &s.snap, Schema: s.schema, Messages: &s.messages, Acked: &p.acked, Stats: p.stats,
 		Down: p.conn.Session.Down, Up: p.conn.Session.Up, Send: p.out.SendMessages, Reported: s.snap.Tick,
 	}
 	t.Handler = func(number int) (handled, on bool) {
