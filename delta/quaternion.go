@@ -15,8 +15,9 @@ type rotation [4]int64
 // remain for extrapolation.
 const maxQuatLength = 94906265
 
-// quatGrid maps the smallest-three codes of one width to rotations. Code c becomes the component c*scale - below. That of
-// the largest code and the smallest is up to a step beyond sqrt(1/2), for which they stand: predictions do without that.
+// quatGrid maps the smallest-three codes of one width to rotations. Code c becomes the component c*scale - below. That
+// of the largest code and the smallest is up to a step beyond sqrt(1/2), for which they stand: predictions do without
+// that.
 type quatGrid struct {
 	scale   int64
 	below   int64 // the component of code 0 is as much below zero

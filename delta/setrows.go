@@ -50,7 +50,9 @@ func (h *History) SetNeighbours(first, n int, now Tick, born func(slot int) Tick
 }
 
 // setNeighbours is SetNeighbours for rows of which the first has an index.
-func (h *History) setNeighbours(first, n int, now Tick, born func(slot int) Tick, rows []uint32, index int) (changed uint64) {
+func (h *History) setNeighbours(
+	first, n int, now Tick, born func(slot int) Tick, rows []uint32, index int,
+) (changed uint64) {
 	words := h.stride - recordRow
 	for done := 0; done < n; { // the slots may be in two blocks
 		b, i := h.make(first+done), place(first+done)
@@ -70,7 +72,9 @@ func (h *History) setNeighbours(first, n int, now Tick, born func(slot int) Tick
 }
 
 // setScattered is SetNeighbours for up to 64 slots anywhere.
-func (h *History) setScattered(slots []uint32, now Tick, born func(slot int) Tick, rows []uint32, index int) (changed uint64) {
+func (h *History) setScattered(
+	slots []uint32, now Tick, born func(slot int) Tick, rows []uint32, index int,
+) (changed uint64) {
 	stride := h.stride
 	words := stride - recordRow
 	far := uint64(0) // rows that surely are to be recorded; the others are looked at again
@@ -118,7 +122,7 @@ func (h *History) setScattered(slots []uint32, now Tick, born func(slot int) Tic
 const (
 	KeepOne   = ^uint32(3) // of a number: it may differ by one
 	KeepEqual = ^uint32(1) // of a word that may not differ
-	KeepQuat  = uint32(2)  // of the first word of a Quat, whose others have KeepOne: they may differ if the first one does
+	KeepQuat  = uint32(2)  // of the first word of a Quat: if it differs, the others may; they have KeepOne
 	KeepPair  = uint32(1)  // of the first of two numbers, of which one may differ by more than one
 )
 

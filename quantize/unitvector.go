@@ -7,8 +7,8 @@ import (
 
 // UnitVector codes a direction as two codes of equal width by the octahedral mapping: the sphere is projected to an
 // octahedron, whose lower half is folded out to make a square, and the square has a grid (Cigolle and others, "A Survey
-// of Efficient Representations for Independent Unit Vectors", JCGT 2014). The six axes are exact, and from 4 bits on the
-// twelve diagonals half-way between two of them. All methods are safe for vectors stored as float32.
+// of Efficient Representations for Independent Unit Vectors", JCGT 2014). The six axes are exact, and from 4 bits on
+// the twelve diagonals half-way between two of them. All methods are safe for vectors stored as float32.
 type UnitVector struct {
 	half float64 // the grid is -half..half in both directions
 	bits uint32

@@ -115,7 +115,8 @@ func (c *Client) Stats() ClientStats {
 
 // Receive takes a packet from the server. It only decodes the packet: the world changes in Apply. The packet is not
 // kept. The worst that a packet can cause is an error, which [Client.Stats] counts too: [ErrMalformed], [ErrChecksum],
-// [ErrOverwritten], [ErrStale], [ErrUnexpected], [ErrMissingBaseline] or [ErrMissingModel]. Panics in a hook and in a message handler.
+// [ErrOverwritten], [ErrStale], [ErrUnexpected], [ErrMissingBaseline] or [ErrMissingModel]. Panics in a hook and in a
+// message handler.
 func (c *Client) Receive(packet []byte) error {
 	c.mustExist()
 	c.apply.Hooks.NotInHook("Receive")
@@ -269,7 +270,8 @@ func (c *Client) Status() Status {
 func (c *Client) Err() error {
 	c.mustExist()
 	if err := c.sends.refusal(); err != nil && (c.Status() == StatusConnecting || c.Status() == StatusReconnecting) {
-		return fmt.Errorf("replication: the client can't reach the server: the send function refused the last %d packets: %w",
+		return fmt.Errorf("replication: the client can't reach the server: "+
+			"the send function refused the last %d packets: %w",
 			c.sends.row, err)
 	}
 	return c.session.Err

@@ -20,8 +20,8 @@ var (
 	ErrMalformed = wire.ErrMalformed
 	// ErrChecksum: the packet is damaged, or belongs to another session or schema.
 	ErrChecksum = wire.ErrChecksum
-	// ErrOverwritten: the send function of the other end kept the packet after it returned, when the packet's memory was
-	// used again. It must copy packets that it keeps.
+	// ErrOverwritten: the send function of the other end kept the packet after it returned, when the packet's memory
+	// was used again. It must copy packets that it keeps.
 	ErrOverwritten = wire.ErrOverwritten
 	// ErrStale: the packet arrived twice, or too late to know whether it did.
 	ErrStale = wire.ErrStale

@@ -38,8 +38,8 @@ func Quat(bits uint) FieldOption {
 	return fieldOption(func(t *field.Tag) { t.SetMode(field.ModeQuat); t.SetBits(bits) })
 }
 
-// Margin is the tag margin=M: by how many steps more than half a step a number must differ from what the server recorded
-// last, to be a change. It is 1/8 without the option; use 0, for none, to 0.4.
+// Margin is the tag margin=M: by how many steps more than half a step a number must differ from what the server
+// recorded last, to be a change. It is 1/8 without the option; use 0, for none, to 0.4.
 func Margin(steps float64) FieldOption {
 	return fieldOption(func(t *field.Tag) { t.SetNumber(&t.Margin, "margin", steps) })
 }

@@ -138,8 +138,8 @@ func (p *Peer) receive(packet []byte) error {
 }
 
 // Receive takes a packet from the client. The packet is not kept. The worst that a packet can cause is an error:
-// [ErrMalformed], [ErrChecksum], [ErrOverwritten], [ErrStale], [ErrUnexpected], [ErrFlood]. Call it between Replicates, on the same
-// goroutine. It delivers messages, see [OnClientMessage].
+// [ErrMalformed], [ErrChecksum], [ErrOverwritten], [ErrStale], [ErrUnexpected], [ErrFlood]. Call it between Replicates,
+// on the same goroutine. It delivers messages, see [OnClientMessage].
 //
 // Panics in a message handler or hook of the server.
 func (p *Peer) Receive(packet []byte) error {

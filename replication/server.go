@@ -214,8 +214,8 @@ type serverSender struct {
 //
 // fn is called in [Peer.Receive] when a client with the right schema asks for a new session: once per session, unless
 // it returns ErrJoinPending, or others ask with the same address meanwhile; at most 16 times per tick of a peer. If the
-// answer to a refused client gets lost, the same answer is sent again without a call. The peer stays, so that the client
-// may try again; it times out like one whose client never connected.
+// answer to a refused client gets lost, the same answer is sent again without a call. The peer stays, so that the
+// client may try again; it times out like one whose client never connected.
 //
 // Anybody can send data under the address of another client, and old packets may arrive late. So fn should only decide:
 // it may be called though the session never begins, also while the peer is connected. Set up what belongs to the player

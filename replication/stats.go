@@ -18,7 +18,8 @@ type ServerStats struct {
 
 	// RefusedSchemas counts hellos with another schema or protocol version, also those that came to peers that are
 	// gone. LastRefusal is a sentence about the latest of them: its version, or the few lines of the schema's text in
-	// which it differs; the client's Apply returns the very line. It is empty if there was none, and no part of it comes from the wire but numbers.
+	// which it differs; the client's Apply returns the very line. It is empty if there was none, and no part of it
+	// comes from the wire but numbers.
 	RefusedSchemas uint64
 	LastRefusal    string
 
@@ -100,8 +101,8 @@ type PeerStats struct {
 	LargestAcked int    // bytes of the largest state packet that was acknowledged in the last 5 to 10 seconds
 
 	// LostLarge is how often in a row state packets larger than LargestAcked got lost while smaller ones arrived. On a
-	// path that carries the MTU it seldom exceeds 4. If it grows beyond that, the path drops large packets, and the client
-	// may never get all of the world: make the server with a smaller [WithMTU], such as LargestAcked.
+	// path that carries the MTU it seldom exceeds 4. If it grows beyond that, the path drops large packets, and the
+	// client may never get all of the world: make the server with a smaller [WithMTU], such as LargestAcked.
 	LostLarge uint64
 
 	MissingBaselines uint64 // reports of the client that it lacks a baseline
@@ -128,8 +129,8 @@ type PeerStats struct {
 	RefusedSchemas uint64 // hellos with another schema or protocol version
 	RefusedJoins   uint64 // clients that [Server.OnJoin] refused
 
-	// OtherClients counts hellos of a second client, or of somebody who pretends to be one, while the first one goes on.
-	// If it grows, two clients are taken for one: give each address, with its port, a peer of its own.
+	// OtherClients counts hellos of a second client, or of somebody who pretends to be one, while the first one goes
+	// on. If it grows, two clients are taken for one: give each address, with its port, a peer of its own.
 	OtherClients uint64
 }
 

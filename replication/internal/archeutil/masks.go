@@ -28,8 +28,8 @@ func (p *MaskProbe) Matches(mask *ecs.Mask) bool {
 // unmarked is a filter for component sets that have some of the wanted components, but not the marker.
 type unmarked struct{ wanted, marker ecs.Mask }
 
-// CountUnmarked returns the number of a world's entities that have a wanted component, but not the marker. It takes time
-// for each component set of the world, not for each entity.
+// CountUnmarked returns the number of a world's entities that have a wanted component, but not the marker. It takes
+// time for each component set of the world, not for each entity.
 func CountUnmarked(w *ecs.World, wanted ecs.Mask, marker ecs.ID) int {
 	q := w.Query(&unmarked{wanted, ecs.All(marker)})
 	defer q.Close()

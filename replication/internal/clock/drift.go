@@ -6,8 +6,8 @@ import "math"
 // fewer ticks than it should; one with a coarse clock may make more. The server's time passes as its ticks come.
 //
 // The sign of another speed is that the least delays of spans of time lie on a slope. Jitter and loss hardly change a
-// least delay, and a change of the path is a step, which no slope fits. A queue that fills or drains makes such a slope,
-// too, but round trips become longer or shorter with it.
+// least delay, and a change of the path is a step, which no slope fits. A queue that fills or drains makes such a
+// slope, too, but round trips become longer or shorter with it.
 type drift struct {
 	speed float64 // ticks of the server in a tick of the client
 	since float64 // when it became that

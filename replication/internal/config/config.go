@@ -30,8 +30,9 @@ const LeastApart = 512
 // MostBases is the number of base ticks beyond which the server makes do with fewer, see snapshot.BaseGrid.
 const MostBases = 8
 
-// JoinWork is the work of joining that the server does in a tick, see package join: that many units of some nanoseconds,
-// or as many times that as the world has times JoinSlots slots, since the rest of the tick takes longer then, too.
+// JoinWork is the work of joining that the server does in a tick, see package join: that many units of some
+// nanoseconds, or as many times that as the world has times JoinSlots slots, since the rest of the tick takes longer
+// then, too.
 const (
 	JoinWork  = 1 << 16
 	JoinSlots = 20_000

@@ -96,11 +96,12 @@ func (f *FullPackets) add(c *Cache, slot int, r *CachedEntry) bool {
 	f.work += int(r.Work)
 	k.Entries++
 	f.entries++
-	list, record := f.Records.List, baseline.NewRecord(slot>>6, 1<<(slot&63), baseline.RecordState)
-	if n := len(list); n > k.first && list[n-1].What == record.What {
-		list[n-1].Low, list[n-1].High = list[n-1].Low|record.Low, list[n-1].High|record.High
+	list, record := &f.Records.List, baseline.NewRecord(slot>>6, 1<<(slot&63), baseline.RecordState)
+	if n := len(*list); n > k.first && (*list)[n-1].What == record.What {
+		last := &(*list)[n-1]
+		last.Low, last.High = last.Low|record.Low, last.High|record.High
 	} else {
-		f.Records.List = append(list, record)
+		*list = append(*list, record)
 	}
 	k.end = len(f.Records.List)
 	for _, cost := range c.packed.Costs[r.firstCost:r.lastCost] {

@@ -1,8 +1,8 @@
 package field
 
 // This file keeps codes. A number between two steps whose noise takes it to either side would get another code in every
-// other tick. So the codes of a component that were recorded last are kept until one of its numbers has left its cell by
-// a margin.
+// other tick. So the codes of a component that were recorded last are kept until one of its numbers has left its cell
+// by a margin.
 //
 // Whether they are kept depends on the values and the recorded codes alone. A number on the grid always gets its own
 // code: what comes to rest there arrives exactly, and a server that passes received values on sends the codes that it

@@ -100,7 +100,8 @@ func ParseTag(text string) (Tag, error) {
 			t.SetHint(hint(key))
 		default:
 			return Tag{}, fmt.Errorf("unknown key %.40q in the tag: known are range, step, precision, enum, "+
-				"flags, max, angle, period, unit, quat, bits, half, raw, margin, jump, linear, wrap, counter and -", key)
+				"flags, max, angle, period, unit, quat, bits, half, raw, margin, jump, linear, wrap, "+
+				"counter and -", key)
 		}
 		if t.err != nil {
 			return Tag{}, t.err

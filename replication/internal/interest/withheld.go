@@ -23,8 +23,8 @@ func (p *Sight) Limit() {
 	v.Limited = v.crowded || !v.Everything() || len(p.schema.Conditions) > 0
 }
 
-// MakeRoom gives lower slots to entities that were withheld from the client in the last tick, if all entities fit now. It
-// reports whether it did. It is called before a capture.
+// MakeRoom gives lower slots to entities that were withheld from the client in the last tick, if all entities fit now.
+// It reports whether it did. It is called before a capture.
 func (p *Sight) MakeRoom() bool {
 	return p.View.withheld > 0 && p.snap.Reseat(p.View.room, p.interest.unseat)
 }

@@ -62,7 +62,8 @@ func (c *Component) Near() (masks []uint32) {
 	return masks
 }
 
-// Keeps reports whether the component value at p, which has the codes in row, is to keep the row that was recorded last.
+// Keeps reports whether the component value at p, which has the codes in row, is to keep the row that was recorded
+// last.
 func (c *Component) Keeps(row, recorded []uint32, p unsafe.Pointer) bool {
 	for i := range c.Columns {
 		if col := &c.Columns[i]; col.StandIn == nil &&

@@ -191,8 +191,8 @@ func (s *Schema) codes(component any, recorded, dst []uint64) []uint64 {
 	if recorded != nil {
 		old := c.rowOf(recorded)
 		if old == nil {
-			panic(fmt.Sprintf("replication: these are no codes of %v: give CodesAfter what it or Codes returned for the "+
-				"value before", v.Type().Elem()))
+			panic(fmt.Sprintf("replication: these are no codes of %v: give CodesAfter what it or Codes "+
+				"returned for the value before", v.Type().Elem()))
 		}
 		if c.Keeps(row, old, v.UnsafePointer()) {
 			row = old

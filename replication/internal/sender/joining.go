@@ -50,7 +50,8 @@ func (j *joining) send(c *worker, all bool) {
 	if !j.joins {
 		return
 	}
-	if c.joins.Shares && !j.snap.Opts.NoSharedPackets && all && j.budget.Rate == 0 && j.packet.Compact == nil && j.acked.SeesAll() {
+	shares := c.joins.Shares && !j.snap.Opts.NoSharedPackets
+	if shares && all && j.budget.Rate == 0 && j.packet.Compact == nil && j.acked.SeesAll() {
 		c.full.Fill(&c.Cache, c.joins.Shared)
 		j.share(c)
 	}

@@ -35,7 +35,7 @@ type capture struct {
 	contested   bool               // another server wrote to the markers; see markers.go
 	contests    int                // consecutive ticks in which one did
 	ended       delta.Tick         // the last tick whose capture ended
-	resumes     bool               // a function of the user's panicked in the capture before: no row is known to be as it was
+	resumes     bool               // a function of the user's panicked in the capture before: no row is known
 
 	// Scratch memory for the link of a new sub-entity.
 	linkSlot    [1]uint32
@@ -61,7 +61,9 @@ func (c *capture) Init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) e
 		c.Components = append(c.Components, id)
 		words = max(words, comp.Words)
 		if comp.Holds() {
-			histories[i].Keep(comp.Near(), func(i int, row, recorded []uint32) bool { return c.keeps(comp, i, row, recorded) })
+			histories[i].Keep(comp.Near(), func(i int, row, recorded []uint32) bool {
+				return c.keeps(comp, i, row, recorded)
+			})
 		}
 	}
 	c.codes = make([]uint32, CaptureRows*words)

@@ -225,7 +225,8 @@ func (s *Snapshot) removeSubEntities(of int) {
 	}
 }
 
-// mostReseated bounds the entities that are given other slots in a tick, since clients that show them make new replicas.
+// mostReseated bounds the entities that are given other slots in a tick, since clients that show them make new
+// replicas.
 const mostReseated = 32
 
 // Reseat makes the next capture give lower slots to entities in slots from a limit on, or with a sub-entity there: some

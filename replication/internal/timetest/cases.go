@@ -156,8 +156,8 @@ func PlayServerRate(t testing.TB, seed uint64, share, known float64) (off, again
 	return off, p.measureRate(5)
 }
 
-// PlayQueue plays a path down on which a queue grows evenly by so many milliseconds in some seconds, and drains again, each
-// 10 seconds. The server's ticks have their rate.
+// PlayQueue plays a path down on which a queue grows evenly by so many milliseconds in some seconds, and drains again,
+// each 10 seconds. The server's ticks have their rate.
 func PlayQueue(t testing.TB, seed uint64, most, grows, drains float64) (m Rate) {
 	link := netsim.Config{Latency: 40, Jitter: 8, Loss: 0.01}
 	p := newPlay(t, seed, &setting{tickRate: 60, interval: 1, fps: 60, uneven: 0.05, link: link})

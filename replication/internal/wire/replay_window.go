@@ -17,8 +17,9 @@ func (s *ReplayWindow) Near() uint32 { return s.Newest }
 
 // Believes reports whether the time of a packet may be the one that it was completed to. A short time is that of a
 // packet whose sender knew that a time not long before had arrived. If that is not so, the packet is from before a
-// pause, and 2^16 too late. Without a checksum, one that is farther ahead than usual is believed as [ReceiveWindow.Near]
-// does it: if a time near to it was refused just before. near is the time that it was completed by, if any is known.
+// pause, and 2^16 too late. Without a checksum, one that is farther ahead than usual is believed as
+// [ReceiveWindow.Near] does it: if a time near to it was refused just before. near is the time that it was completed
+// by, if any is known.
 func (s *ReplayWindow) Believes(h *MessageHeader, near uint32, known, checked bool) bool {
 	ahead := int32(h.Time - near)
 	if h.Long || !known || ahead <= 0 {

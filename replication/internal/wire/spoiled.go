@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// This file finds send functions that keep packets. The memory of a packet is used again when the send function returns.
-// Before that, Lent spoils it, so that what was kept is not taken for some later packet, or for a damaged one.
+// This file finds send functions that keep packets. The memory of a packet is used again when the send function
+// returns. Before that, Lent spoils it, so that what was kept is not taken for some later packet, or for a damaged one.
 
 // ErrOverwritten means that the send function of the other end kept the packet when it returned.
 var ErrOverwritten = errors.New("replication: the packet was overwritten before it was sent: " +
