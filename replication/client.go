@@ -252,6 +252,7 @@ func (c *Client) answerServer(ticks uint32) {
 	case !c.recv.NewAcks && (c.session.InForce || !send):
 	case !c.recv.NewAcks && c.session.Waited >= session.IntroduceEvery: // an ack was not enough
 		c.session.Confirm()
+		c.session.Transmit(c.recv.WriteAcks(c.session.AckKey())) // it shows that the client is still there
 	default:
 		c.session.Transmit(c.recv.WriteAcks(c.session.AckKey()))
 	}

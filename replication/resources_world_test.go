@@ -24,7 +24,7 @@ type rsMatch struct {
 }
 
 type rsWeather struct {
-	Wind [2]float32 `repl:"range=-50:50,step=0.1"`
+	Wind [2]float32 `repl:"range=-50:50,step=0.1,margin=0"`
 	Rain uint8
 }
 

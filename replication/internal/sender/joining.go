@@ -25,10 +25,9 @@ type joining struct {
 // fewForeign is the share of a shared packet that a peer may have no need of, a divisor.
 const fewForeign = 4
 
-// begin ends the session before.
 func (j *joining) begin() { j.Begun, j.joins, j.holds = false, false, false }
 
-// enter adds the peer to the plan of a tick. It returns false if the peer has to wait for its first tick.
+// enter adds the peer to the plan of a tick, or returns false if it has to wait for its first one.
 func (j *joining) enter(plan *join.Plan) bool {
 	if !j.Begun {
 		if !plan.Admit() {
@@ -43,15 +42,14 @@ func (j *joining) enter(plan *join.Plan) bool {
 	return true
 }
 
-// send sends the shared packets of the tick that the peer needs, if it is sent all, and finds what waits for a later
-// tick.
+// send sends the shared packets of the tick that the peer needs, if it is sent all, and finds what waits for later.
 func (j *joining) send(c *worker, all bool) {
 	j.holds = false
 	if !j.joins {
 		return
 	}
-	shares := c.joins.Shares && !j.snap.Opts.NoSharedPackets
-	if shares && all && j.budget.Rate == 0 && j.packet.Compact == nil && j.acked.SeesAll() {
+	full := all && j.budget.Rate == 0 && j.packet.Compact == nil && !j.snap.Opts.NoSharedPackets
+	if full && c.joins.Shares && j.acked.SeesAll() {
 		c.full.Fill(&c.Cache, c.joins.Shared)
 		j.share(c)
 	}
