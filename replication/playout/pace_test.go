@@ -108,7 +108,7 @@ func TestWhatIsNoOtherPace(t *testing.T) {
 		starved, delay float64                   // limits
 	}{
 		{name: "queue of a second", rate: 10, path: func(now float64) float64 { return ramp(now, 45, 20, 10, 1) }, starved: 0.01, delay: 1.3},
-		{name: "queue of half a second", rate: 60, path: func(now float64) float64 { return 0.5 * ramp(now, 30, 12, 6, 2) }, starved: 0.027, delay: 0.6},
+		{name: "queue of half a second", rate: 60, path: func(now float64) float64 { return 0.5 * ramp(now, 30, 12, 6, 2) }, starved: 0.04, delay: 0.6},
 		{name: "wave", rate: 60, path: func(now float64) float64 { return 0.1 + 0.1*math.Sin(2*math.Pi*now/20) }, starved: 0.04, delay: 0.35},
 		{name: "catching up", rate: 20, path: func(now float64) float64 { return 3 * ramp(now, 40, 0.001, 0, 10) }, starved: 0.12, delay: 0.7},
 		{name: "stops", rate: 60, stops: 0.3, each: 2, starved: 0.13, delay: 0.35},
