@@ -2,6 +2,7 @@ package rewind
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,8 +70,9 @@ func (c *honestPlayer) play(t *testing.T, seed uint64, rate, loss float64) (refu
 	return refused, all
 }
 
-// TestHonestPlayersAreBelieved, whatever their connections and machines do. The limits are what was refused before
-// neighbours were no alibi any more, but for pauses of all packets, which cost an input or two each.
+// TestHonestPlayersAreBelieved, whatever their connections and machines do. The limits, per 10,000, are what was refused
+// in the mean before neighbours were no alibi any more, and three deviations for chance. Pauses of all packets are the
+// exception: they cost an input or two each now, 5 per 10,000 where outages are short, and none before.
 func TestHonestPlayersAreBelieved(t *testing.T) {
 	t.Parallel()
 	replicationtest.OneGoroutine(t)
@@ -85,7 +87,8 @@ func TestHonestPlayersAreBelieved(t *testing.T) {
 				}
 				t.Logf("%-24s %3.0f ticks/s, %2.0f %% loss: refused %d of %d", c.name, rate, 100*loss, refused, all)
 				require.Greater(t, all, 400)
-				require.LessOrEqual(t, 100*percent(refused, all), c.most[[2]float64{rate, loss}], "%s, %v ticks/s, loss %v",
+				usual := c.most[[2]float64{rate, loss}] * float64(all) / 10_000
+				require.LessOrEqual(t, float64(refused), usual+3*math.Sqrt(usual), "%s, %v ticks/s, loss %v",
 					c.name, rate, loss)
 			}
 		}
@@ -99,13 +102,12 @@ func TestHonestPlayersAreBelieved(t *testing.T) {
 		{name: "the target stops", stops: true},
 		{name: "the world rests", stops: true, rests: true, most: map[[2]float64]float64{{20, 0}: 5}},
 		{name: "states every 3 ticks", interval: 3, most: map[[2]float64]float64{{20, 0.05}: 65}},
-		// At 60 ticks/s it is 5.0 and 5.3 over 40 seeds.
-		{name: "short outages", outage: 0.3, most: map[[2]float64]float64{{20, 0}: 1, {20, 0.05}: 5, {60, 0}: 12, {60, 0.05}: 12}},
+		{name: "short outages", outage: 0.3, most: map[[2]float64]float64{{20, 0}: 1, {20, 0.05}: 5, {60, 0}: 5.3, {60, 0.05}: 5.3}},
 		{name: "outages", outage: 0.8, most: map[[2]float64]float64{{20, 0}: 20, {20, 0.05}: 20, {60, 0}: 5, {60, 0.05}: 5}},
 		{name: "short hitches", frames: hitches(0.3)},
 		{name: "hitches", frames: hitches(1)},
 		{name: "hitches, all ticks", frames: hitches(1), all: true},
-		{name: "uneven frames", frames: uneven, most: map[[2]float64]float64{{20, 0}: 8, {20, 0.05}: 160}},
+		{name: "uneven frames", frames: uneven, most: map[[2]float64]float64{{20, 0}: 8, {20, 0.05}: 191}},
 		{name: "uneven frames, all ticks", frames: uneven, all: true, most: map[[2]float64]float64{{20, 0}: 704, {20, 0.05}: 690, {60, 0}: 282, {60, 0.05}: 540}},
 		{name: "5 frames/s", fps: 5, most: map[[2]float64]float64{{20, 0}: 9, {20, 0.05}: 193}},
 		{name: "10 frames/s", fps: 10, most: map[[2]float64]float64{{20, 0.05}: 11}},
