@@ -290,7 +290,7 @@ func TestPathThatDropsLargePacketsIsFound(t *testing.T) {
 				(*tPosition)(x.world.Get(e, position)).X = rng.Float32() * 100
 			}
 			for _, p := range x.replicate() {
-				if len(p) <= carries {
+				if len(p) <= carries && rng.Float64() >= 0.1 { // small ones get lost, too
 					x.deliver(p)
 				}
 			}
@@ -305,10 +305,10 @@ func TestPathThatDropsLargePacketsIsFound(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		x := play(1200, late)
 		require.Equal(t, late, x.client.Complete())
-		require.Greater(t, x.peer.Stats().LostLarge, uint64(5))
+		require.Greater(t, x.peer.Stats().LostLarge, uint64(10))
 		x = play(carries, false)
 		require.True(t, x.client.Complete())
-		require.Zero(t, x.peer.Stats().LostLarge)
+		require.LessOrEqual(t, x.peer.Stats().LostLarge, uint64(4))
 	}
 }
 

@@ -82,8 +82,8 @@ type PeerStats struct {
 	OverBudget uint64 // there was no room
 	Withheld   uint64 // the client has no slot for it: see [WithMaxEntities]
 
-	// NoViewpoint counts ticks in which the peer's [Interest] had a grid, but [Peer.LookFrom] was never called: it
-	// sees no entity with a position.
+	// NoViewpoint counts ticks in which the peer's [Interest] had a grid, but [Peer.LookFrom] was never called: it sees
+	// no entity with a position.
 	NoViewpoint uint64
 
 	Budget int // bytes per second now, see [Peer.SetBudget] and [Peer.SetBudgetRange]; 0: no limit
