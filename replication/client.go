@@ -184,7 +184,7 @@ func (c *Client) receive(packet []byte) error {
 	case receive.StateTaken(err):
 		c.clock.Arrive(h.Tick)
 		c.followClock()
-		c.session.StateCame(h.Complete)
+		c.session.StateCame(&h, c.recv.Acked())
 	}
 	return err
 }

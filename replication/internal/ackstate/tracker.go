@@ -156,9 +156,12 @@ func (p *Tracker) Awaited(t delta.Tick) (delta.Tick, bool) {
 
 // HeaderForm returns the shortest form of the header of the next packet that the client is sure to
 // complete: from any packet that it may have acknowledged since the one that it is known to have. That
-// the packet is overtaken by too many others is unlikely, even if twice as many are sent from now on.
+// the packet is overtaken by too many others is unlikely, even if twice as many are sent from now on. To a client from
+// which nothing has come for a while it is long, so that the client sees that.
 func (p *Tracker) HeaderForm() wire.HeaderForm {
-	if !p.Join.Complete || !p.AnyAcked || p.Log.moreSince(p.Snap.Tick-p.Trip.Slack(), wire.ShortReach/2) {
+	recent := 7*max(delta.Tick(p.Snap.Opts.TickRate), p.Interval)/2 + p.Trip.Timeout() // of an idle world: three packets
+	if !p.Join.Complete || !p.AnyAcked || p.Silence.Length > 0 || p.Snap.Tick-p.Recent > recent ||
+		p.Log.moreSince(p.Snap.Tick-p.Trip.Slack(), wire.ShortReach/2) {
 		return wire.HeaderLong
 	}
 	return p.Log.form(p.RecentSequence, p.Recent, p.Snap.Tick, p.Interval)

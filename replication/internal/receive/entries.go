@@ -55,6 +55,18 @@ type input struct {
 	entry     entryHead // that is being read
 	baselines baselines // of that
 	former    slotHistory
+
+	newest delta.Tick // of the ticks that were named as baselines in this session
+	known  bool       // newest is valid
+	acked  bool       // the latest packet named a newer one than all before: the server has a new ack
+}
+
+// noteNamed notes the baselines that the packet named.
+func (in *input) noteNamed() {
+	b := &in.baselines
+	if in.acked = b.named && (!in.known || b.newest.After(in.newest)); in.acked {
+		in.newest, in.known = b.newest, true
+	}
 }
 
 // newInput returns the input for components of a schema.
@@ -194,6 +206,9 @@ type baselines struct {
 	// the same.
 	name                  compact.Name
 	ratio, ratio3, ratio4 int64
+
+	newest delta.Tick // the newest first baseline so far
+	named  bool       // newest is valid
 }
 
 // find finds the states that an entry names in a packet of tick now, and returns false if one is
@@ -202,6 +217,9 @@ func (b *baselines) find(held *HeldStates, name *compact.Name, now delta.Tick) b
 	if b.name != *name {
 		b.name = *name
 		b.ratio, b.ratio3, b.ratio4 = name.Ratios(now)
+		if !b.named || name.A1.After(b.newest) {
+			b.newest, b.named = name.A1, true
+		}
 	}
 	b.first, b.second, b.third, b.fourth = held.Find(name.A1), nil, nil, nil
 	if name.Span != 0 {

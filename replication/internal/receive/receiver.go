@@ -74,6 +74,7 @@ func (rc *Receiver) Begin(m *wire.Welcome) {
 	}
 	rc.Keep = 2 * delta.Tick(m.Window)
 	rc.in.former.reset(rc.Keep)
+	rc.in.known = false
 	rc.NearTick = m.Tick
 	rc.ackedUpTo = [2]uint32{m.Sequence - 1, m.Sequence - 1}
 	rc.Window = wire.NewReceiveWindow(m.Sequence)
@@ -87,6 +88,9 @@ func (rc *Receiver) Begin(m *wire.Welcome) {
 // ErrOutdated is the error of a state packet after a gap so long that the client had to forget all
 // states.
 var ErrOutdated = errors.New("replication: what the client knows is too old")
+
+// Acked reports whether the latest packet shows that the server has received an ack since it sent those before.
+func (rc *Receiver) Acked() bool { return rc.in.acked }
 
 // StateTaken reports whether a state packet counts as received in spite of an error from Receive.
 func StateTaken(err error) bool {
@@ -125,6 +129,7 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 	if !rc.AnyState || int32(h.Tick-rc.NearTick) > 0 {
 		rc.NearTick, rc.StateTick, rc.Interval = h.Tick, h.Tick, h.Interval
 	}
+	rc.in.noteNamed()
 	rc.AnyState, rc.NewAcks = true, true
 	rc.Watch.notePacket(&h)
 	return h, err

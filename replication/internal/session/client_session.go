@@ -431,15 +431,25 @@ func upToLine(text string, i int) string {
 
 // Received notes that a packet of the session arrived.
 func (s *ClientSession) Received() {
+	if s.unacked {
+		return
+	}
 	s.made(s.State == ClientSeeking)
 	s.on(eventReceived)
 }
 
-// StateCame notes that a state packet of the session arrived. complete reports whether everything that
-// existed when the session began has arrived with it.
-func (s *ClientSession) StateCame(complete bool) {
+// StateCame notes that a state packet of the session arrived. acked reports whether it shows that the server has a new
+// ack. Once everything that existed when the session began has arrived, headers are long only if the server has no
+// recent ack, or sends many packets per round trip, or has changed the send interval.
+func (s *ClientSession) StateCame(h *wire.StateHeader, acked bool) {
 	s.InForce = true
-	s.Complete = s.Complete || complete
+	s.Complete = s.Complete || h.Complete
+	switch recent := acked || h.Form != wire.HeaderLong; {
+	case !recent:
+		s.unacked = s.unacked || h.Complete
+	case s.unacked:
+		s.silent, s.unacked = 0, false
+	}
 }
 
 // OfFormer reports whether a packet is of an earlier session.

@@ -2,9 +2,11 @@ package session
 
 import "github.com/arche-replicate/arche-replicate/replication/internal/config"
 
-// contact measures the silence of the server. All times are in ticks of the server.
+// contact measures the silence of the server. A server that receives nothing of the client counts as silent, though
+// its packets arrive: the client may have another address by now. All times are in ticks of the server.
 type contact struct {
 	silent  uint32 // since its last packet
+	unacked bool   // its latest state packet shows that it has no recent ack of the client
 	usual   uint32 // longest silence of late
 	timeout int    // longest silence that the user does not see: 0 for no limit, -1 for config.ClientTimeout
 	rate    uint32 // ticks in a second
@@ -24,10 +26,11 @@ func (c *contact) limit() uint32 {
 	return uint32(c.timeout)
 }
 
-// made notes a packet of the server. outage reports whether contact was lost; how long that took is not usual.
+// made notes a packet of a server that receives those of the client. outage reports whether contact was lost; how long that took
+// is not usual.
 func (c *contact) made(outage bool) {
-	if c.silent > 0 && !outage {
+	if c.silent > 0 && !outage && !c.unacked {
 		c.usual = max(c.silent, c.usual-(c.usual+7)/8)
 	}
-	c.silent = 0
+	c.silent, c.unacked = 0, false
 }
