@@ -326,21 +326,40 @@ func (c *Client) Disconnect(r Reason) {
 }
 
 // Close ends the connection as [Client.Disconnect] does, if it has not ended, and removes all replicas and replicated
-// resources from the world. Reconnect panics afterwards.
+// resources from the world: [Client.Detach] leaves them there. Reconnect panics afterwards.
 //
 // Panics if the world is locked, and in a hook.
 func (c *Client) Close() {
 	c.mustExist()
 	c.apply.Hooks.NotInHook("Close")
 	defer c.guard().Leave(c.guard().Enter(exclusive.ClientClose))
+	c.end("Close", c.apply.RemoveAll)
+}
+
+// Detach ends the connection as [Client.Close] does, but leaves the world as it is: replicas become the user's own
+// entities, without [Mirrored] and NetID, and resources stay. Only what a play-out still shows of entities that the
+// server has removed goes, see [Client.OnDespawn]. A world without its client can be saved, or served to others, as
+// when the host of a game leaves.
+//
+// Panics if the world is locked, and in a hook.
+func (c *Client) Detach() {
+	c.mustExist()
+	c.apply.Hooks.NotInHook("Detach")
+	defer c.guard().Leave(c.guard().Enter(exclusive.ClientDetach))
+	c.end("Detach", c.apply.Detach)
+}
+
+// end ends the connection for good. leave is what happens to the world.
+func (c *Client) end(method string, leave func()) {
 	if c.apply.View.World.IsLocked() {
-		panic("replication: Close on a locked world: call it outside of queries, since it removes entities")
+		panic("replication: " + method + " on a locked world: call it outside of queries, since it removes entities")
 	}
 	c.session.Disconnect(uint8(ReasonClosed), "")
-	c.apply.RemoveAll()
+	leave()
 	c.session.Close()
 	if c.messages != nil {
 		clear(c.messages.Handlers)
+		c.messages.Drained = nil
 		c.messages.Closed = true // a play-out may have handlers of its own
 	}
 }

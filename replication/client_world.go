@@ -91,6 +91,24 @@ func (c *Client) OnDespawn(fn func(e ecs.Entity)) {
 	c.apply.Hooks.Despawned, c.apply.Hooks.Parting = append(c.apply.Hooks.Despawned, fn), true
 }
 
+// OnDrain makes the client call fn when there is room for messages to the server again: a reliable message was not
+// accepted, with [ErrBufferFull], and now at most half of the buffer is in use. fn is called in [Client.Apply], once
+// until the buffer is full again. A new session begins with an empty buffer and without a call.
+//
+// See [OnServerMessage] for what fn may do. Panics if fn is nil.
+func (c *Client) OnDrain(fn func()) {
+	defer c.guard().Leave(c.guard().Enter(exclusive.ClientOnDrain))
+	checkHook("OnDrain", fn == nil)
+	if c.messages == nil {
+		return // no messages
+	}
+	c.messages.Drained = append(c.messages.Drained, func() {
+		was := c.calls.Open()
+		fn()
+		c.calls.Leave(was)
+	})
+}
+
 // Expects reports whether a local entity still waits for the server's; see [Expect]. It does not when it was matched:
 // then [Client.NetID] returns the ID of the server's entity.
 func (c *Client) Expects(e ecs.Entity) bool {

@@ -42,7 +42,8 @@
 //     [Every], [Once].
 //   - The server: [NewServer], [Server.Connect], [Peer.Receive], [Server.Replicate], [Server.Tick], [Server.Close]; the
 //     marker [Replicated].
-//   - The client: [NewClient], [Client.Receive], [Client.Apply], [Client.Complete], [Client.Tick], [Client.Close].
+//   - The client: [NewClient], [Client.Receive], [Client.Apply], [Client.Complete], [Client.Tick], [Client.Close],
+//     [Client.Detach].
 //   - The same entity at both ends: [NetID], [Server.NetID], [Server.Entity], [Client.NetID], [Client.Entity],
 //     [Client.Entities], the component [Mirrored]; of which tick it is: [Client.StateTick].
 //   - What changed at the client: [Client.OnSpawn], [Client.OnDespawn], [OnAdd], [OnChange], [OnRemove]; entities that
@@ -105,8 +106,8 @@
 //     nothing; where an entity is needed, as for [Server.SetOwner] and [Expect], it is refused. If the world has reused
 //     the handle, it refers to the new entity.
 //   - Methods may still be called after the end, since a game may notice it later. After [Server.Close],
-//     [Client.Close], [Client.Disconnect] and [Peer.Disconnect], getters return the last values, sends return
-//     [ErrNotConnected], Receive returns [ErrUnexpected], [Client.Apply] returns the reason, and everything else has no
+//     [Client.Close], [Client.Detach], [Client.Disconnect] and [Peer.Disconnect], getters return the last values,
+//     sends return [ErrNotConnected], Receive returns [ErrUnexpected], [Client.Apply] returns the reason, and everything else has no
 //     effect. Only [Server.Connect], [Server.Replicate] and [Client.Reconnect] panic after a Close. A closed client
 //     delivers no more messages.
 //   - The functions that Replicate calls for a peer, those of an [Interest], of [OnlyFor] and of

@@ -93,7 +93,8 @@ func callsOfClient(x *misused) map[string]func() {
 	return map[string]func(){
 		"Client.Advance": func() { x.client.Advance(0) },
 		"Client.Apply":   func() { _ = x.client.Apply() }, "Client.Receive": func() { _ = x.client.Receive(nil) },
-		"Client.Close": x.client.Close, "Client.Disconnect": func() { x.client.Disconnect(Reason{}) },
+		"Client.Close": x.client.Close, "Client.Detach": x.client.Detach, "Client.OnDrain": func() { x.client.OnDrain(func() {}) },
+		"Server.OnDrain": func() { x.server.OnDrain(func(*Peer) {}) }, "Client.Disconnect": func() { x.client.Disconnect(Reason{}) },
 		"Client.Reconnect": x.client.Reconnect, "Client.SetJoinData": func() { x.client.SetJoinData(nil) },
 		"Client.Verify":  func() { x.client.Verify() },
 		"Client.OnSpawn": func() { x.client.OnSpawn(func(ecs.Entity) {}) }, "Client.OnDespawn": func() { x.client.OnDespawn(func(ecs.Entity) {}) },

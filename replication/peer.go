@@ -130,7 +130,12 @@ func (p *Peer) receive(packet []byte) error {
 	case session.UseAck:
 		return p.receiveAck(in.Body)
 	case session.UseMessages:
-		return p.messages.ReceivePacket(packet, in.Body)
+		if err := p.messages.ReceivePacket(packet, in.Body); err != nil {
+			return err
+		}
+		if p.messages != nil && p.messages.Drained() {
+			p.server.callHooks(p.server.drained, p)
+		}
 	case session.UseEnd:
 		p.end(p.conn.Why)
 	}

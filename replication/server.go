@@ -37,6 +37,7 @@ type Server struct {
 
 	handlers            []func(from *Peer) // of messages, by their number
 	connecting, parting []func(p *Peer)    // hooks
+	drained             []func(p *Peer)
 	joining             []func(p *Peer, data []byte) error
 	captured            []func() // called when the world was captured
 
@@ -272,6 +273,20 @@ func (s *Server) OnDisconnect(fn func(p *Peer)) {
 		panic("replication: OnDisconnect needs a function")
 	}
 	s.parting = append(s.parting, fn)
+}
+
+// OnDrain makes the server call fn when there is room for messages to a client again: a reliable message to it was not
+// accepted, with [ErrBufferFull], or one of [SendToViewers] was dropped, and now at most half of the buffer is in use.
+// fn is called in [Peer.Receive], once until the buffer is full again. A new session begins with an empty buffer and
+// without a call.
+//
+// fn may do what one of [Server.OnConnect] may. Panics if fn is nil.
+func (s *Server) OnDrain(fn func(p *Peer)) {
+	defer s.guard().Leave(s.guard().Enter(exclusive.OnDrain))
+	if fn == nil {
+		panic("replication: OnDrain needs a function")
+	}
+	s.drained = append(s.drained, fn)
 }
 
 // callHooks calls hooks for a peer.

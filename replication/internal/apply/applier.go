@@ -99,13 +99,38 @@ func (a *Applier) RemoveAll() {
 	a.NoticeReset()
 	a.Hooks.drop() // there are some if a function of the user's panicked in the last Apply
 	if a.Hooks.Parting {
-		a.runHooks(func() { a.Hooks.announceEnd() })
+		a.runHooks(func() { a.Hooks.announceEnd(false) })
 	}
 	for i, page := range a.View.Replicas.Pages {
 		for j := range page {
 			if page[j].Shown || page[j].SubEntity {
 				page[j].Any = false // so that all resources go
 				a.removeEntity(uint32(i*receive.ReplicaPage+j), &page[j])
+			}
+		}
+	}
+	a.recv.ForgetReplicas()
+	a.View.Replicas.Pages = nil
+}
+
+// Detach leaves what the world shows to the user. Only what the server has removed already goes, for which hooks are
+// called.
+func (a *Applier) Detach() {
+	defer a.Hooks.begin()()
+	a.NoticeReset()
+	a.Hooks.drop()
+	if a.Hooks.Parting {
+		a.runHooks(func() { a.Hooks.announceEnd(true) })
+	}
+	a.View.holdForGood()
+	for i, page := range a.View.Replicas.Pages {
+		for j := range page {
+			switch m, slot := &page[j], uint32(i*receive.ReplicaPage+j); {
+			case a.View.Resources.In(int(slot)) || !a.View.present(m):
+			case m.ended:
+				a.removeEntity(slot, m)
+			case a.View.World.Has(m.Entity, a.View.Marker):
+				a.View.World.Remove(m.Entity, a.View.Marker)
 			}
 		}
 	}

@@ -3,6 +3,8 @@ package apply
 import (
 	"reflect"
 	"unsafe"
+
+	"github.com/mlange-42/arche/ecs"
 )
 
 // Strings of components. Arche moves rows as plain bytes, which the garbage collector does not
@@ -32,4 +34,30 @@ func (v *worldView) dropStrings(m *replica, k int) {
 	if comp := &v.schema.Components[k]; m.Strings != nil {
 		clear(m.Strings[comp.First:][:len(comp.Strings)])
 	}
+}
+
+// held is a resource of worlds that have components of clients that are gone, and holds what those held.
+type held struct {
+	strings [][]string
+	values  []map[int]reflect.Value
+}
+
+// holdForGood makes the world hold what is held for components.
+func (v *worldView) holdForGood() {
+	var h held
+	for _, page := range v.Replicas.Pages {
+		for i := range page {
+			if m := &page[i]; m.Strings != nil || m.values != nil {
+				h.strings, h.values = append(h.strings, m.Strings), append(h.values, m.values)
+			}
+		}
+	}
+	if h.strings == nil {
+		return
+	}
+	if !v.World.Resources().Has(ecs.ResourceID[held](v.World)) {
+		ecs.AddResource(v.World, &held{})
+	}
+	all := ecs.GetResource[held](v.World)
+	all.strings, all.values = append(all.strings, h.strings...), append(all.values, h.values...)
 }

@@ -316,11 +316,11 @@ func (h *hooks) unchanged(m *replica, ev *hookEvent) bool {
 	return receive.SameRow(before, now)
 }
 
-// announceEnd calls the hooks for everything that the world shows.
-func (h *hooks) announceEnd() {
+// announceEnd calls the hooks for everything that the world shows, or only for what the server has removed.
+func (h *hooks) announceEnd(removed bool) {
 	for i, page := range h.view.Replicas.Pages {
 		for j := range page {
-			if m := &page[j]; m.Shown {
+			if m := &page[j]; m.Shown && (m.ended || !removed) {
 				h.announceEntity(uint32(i*receive.ReplicaPage+j), m)
 			}
 		}

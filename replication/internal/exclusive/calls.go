@@ -17,6 +17,7 @@ const (
 	NewGrid
 	NewGroup
 	OnConnect
+	OnDrain
 	OnDisconnect
 	OnJoin
 	OnClientMessage
@@ -41,7 +42,9 @@ const (
 	ClientAdvance
 	ClientApply
 	ClientClose
+	ClientDetach
 	ClientDisconnect
+	ClientOnDrain
 	ClientReceive
 	ClientReconnect
 	ClientVerify
@@ -65,7 +68,7 @@ var names = [calls]string{
 	Close: "Server.Close", Connect: "Server.Connect", Disconnect: "Server.Disconnect", GroupAdd: "Group.Add",
 	GroupRemove: "Group.Remove", Input: "Input", LookFrom: "Peer.LookFrom", NewEntitySet: "Server.NewEntitySet",
 	NewGrid: "Server.NewGrid", NewGroup: "Server.NewGroup",
-	OnConnect: "Server.OnConnect", OnDisconnect: "Server.OnDisconnect",
+	OnConnect: "Server.OnConnect", OnDrain: "Server.OnDrain", OnDisconnect: "Server.OnDisconnect",
 	OnJoin: "Server.OnJoin", OnClientMessage: "OnClientMessage",
 	PeerDisconnect: "Peer.Disconnect", PeerReceive: "Peer.Receive",
 	SetPriorityFunc: "Peer.SetPriorityFunc", SetData: "Peer.SetData",
@@ -78,6 +81,8 @@ var names = [calls]string{
 
 	ClientAdvance: "Client.Advance",
 	ClientApply:   "Client.Apply", ClientClose: "Client.Close",
+	ClientDetach:     "Client.Detach",
+	ClientOnDrain:    "Client.OnDrain",
 	ClientDisconnect: "Client.Disconnect", ClientReceive: "Client.Receive",
 	ClientReconnect: "Client.Reconnect", ClientVerify: "Client.Verify",
 	Expect: "Expect", OnAdd: "OnAdd", OnChange: "OnChange",

@@ -16,6 +16,7 @@ type ClientMessages struct {
 	Messenger
 	ClientLinks
 	Handlers []func() // by message number
+	Drained  []func() // called when there is room again
 	Closed   bool     // the client is closed: what has come is not handed over any more
 
 	Out        [wire.Channels]OutChannel // only the first is used
@@ -82,7 +83,7 @@ func NewClientMessages(links ClientLinks, s *schema.Schema, d Directory, mtu int
 func (t *ClientMessages) Reset() {
 	t.clear()
 	*t = ClientMessages{
-		Messenger: t.Messenger, ClientLinks: t.ClientLinks, Handlers: t.Handlers,
+		Messenger: t.Messenger, ClientLinks: t.ClientLinks, Handlers: t.Handlers, Drained: t.Drained,
 		Inputs: clientInputs{ring: t.Inputs.ring},
 	}
 	t.Follow()
@@ -355,6 +356,11 @@ func (t *ClientMessages) HandleAll(ticks uint32) {
 	t.awake += ticks
 	t.Handling = true
 	defer func() { t.Handling = false }()
+	if t.Out[wire.ChannelState].drained() {
+		for _, fn := range t.Drained {
+			fn()
+		}
+	}
 	for i := range t.In {
 		l := &t.In[i]
 		for {

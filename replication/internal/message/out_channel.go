@@ -41,8 +41,9 @@ type OutChannel struct {
 
 	awaited []wire.Dependency // all that the newest message with known dependencies has to wait for
 
-	Size     int // bytes of messages in the ring and of expected ones
-	Expected int // ids of expected messages
+	Size     int  // bytes of messages in the ring and of expected ones
+	Expected int  // ids of expected messages
+	refused  bool // there was no room for a message
 
 	latest    delta.Tick // the newest time of a packet that arrived, according to acks
 	hasLatest bool       // latest is valid
@@ -78,10 +79,21 @@ func (l *OutChannel) at(id uint32) *outMessage { return l.ring.at(id) }
 // there is none.
 func (l *OutChannel) expect(bytes, fragments int) bool {
 	if int(l.Next-l.First)+l.Expected+fragments > wire.MaxQueued || l.Size+bytes > MaxQueuedBytes {
+		l.refused = true
 		return false
 	}
 	l.Expected += fragments
 	l.Size += bytes
+	return true
+}
+
+// drained reports, once, that there was no room for a message, and that the channel is half empty now: then any
+// message fits.
+func (l *OutChannel) drained() bool {
+	if !l.refused || int(l.Next-l.First)+l.Expected > wire.MaxQueued/2 || l.Size > MaxQueuedBytes/2 {
+		return false
+	}
+	l.refused = false
 	return true
 }
 

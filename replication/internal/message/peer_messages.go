@@ -84,6 +84,14 @@ func (t *PeerMessages) Enqueue(pending int) error {
 	return nil
 }
 
+// Drained reports, once, that a message was refused or dropped for want of room, and that there is room again.
+func (t *PeerMessages) Drained() (any bool) {
+	for i := range t.Out {
+		any = t.Out[i].drained() || any
+	}
+	return any
+}
+
 // reserve takes the room of a pending message, if there is enough.
 func (t *PeerMessages) reserve(d *PendingMessage) bool {
 	if m := &t.Schema.Messages[d.number]; m.Reliable {
