@@ -57,6 +57,7 @@ type limits struct {
 // counts are for [Stats].
 type counts struct {
 	frames, starved, snaps uint64
+	clockSteps             uint64
 	speed                  float64 // in the last frame
 }
 
@@ -71,7 +72,7 @@ const (
 	maxAlive                   = 1      // seconds: the same without a packet, if the world rests
 	manyUnsettled              = 32     // states: losses are hardly the reason for so many in a row
 	slowestCatch, fastestCatch = 0.5, 2 // speeds of time while it catches up with another speed of the server
-	muchSpeed                  = 0.005   // a difference of speeds that changes what was learnt of gaps
+	muchSpeed                  = 0.005  // a difference of speeds that changes what was learnt of gaps
 	mostSaving                 = 0.125  // seconds: a server saves up for so long at most, longer with all that rests
 	longFrame                  = 0.1    // seconds: when packets arrived in a longer one is unknown, unless most are
 )

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -109,7 +110,7 @@ func TestWhatIsNoOtherPace(t *testing.T) {
 		starved, delay float64                   // limits
 	}{
 		{name: "queue of a second", rate: 10, path: func(now float64) float64 { return ramp(now, 45, 20, 10, 1) }, starved: 0.01, delay: 1.3},
-		{name: "queue of half a second", rate: 60, path: func(now float64) float64 { return 0.5 * ramp(now, 30, 12, 6, 2) }, starved: 0.04, delay: 0.6},
+		{name: "queue of half a second", rate: 60, path: func(now float64) float64 { return 0.5 * ramp(now, 30, 12, 6, 2) }, starved: 0.025, delay: 0.6},
 		{name: "wave", rate: 60, path: func(now float64) float64 { return 0.1 + 0.1*math.Sin(2*math.Pi*now/20) }, starved: 0.04, delay: 0.35},
 		{name: "catching up", rate: 20, path: func(now float64) float64 { return 3 * ramp(now, 40, 0.001, 0, 10) }, starved: 0.12, delay: 0.7},
 		{name: "stops", rate: 60, stops: 0.3, each: 2, starved: 0.13, delay: 0.35},
@@ -196,4 +197,27 @@ func TestPacesThatPass(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestClocksThatGoBack: tickers under load now and then give a time before the last one, by up to 6.9 ms. Play-out counts
+// them, and its time neither goes back nor stops.
+func TestClocksThatGoBack(t *testing.T) {
+	replicationtest.OneGoroutine(t)
+	g := newGame(t, newRand(t).Uint64(), profile{oneWay: 0.045, jitter: 0.005}, 60)
+	v := newView(g)
+	playout.Interpolate[place](v.Playout)
+	e := g.spawn(place{})
+	g.onTick = func(n int) { g.place(e).X = float32(n) * 0.1 }
+	g.run(5)
+	const steps = 39
+	for range steps {
+		at := v.time
+		v.Advance(-6900 * time.Microsecond)
+		g.run(0.25)
+		require.Greater(t, v.time, at)
+		require.InDelta(t, 0.09, v.delay(), 0.05)
+	}
+	require.EqualValues(t, steps, v.Stats().ClockSteps)
+	v.Advance(-time.Hour)
+	require.EqualValues(t, steps+1, v.Stats().ClockSteps)
 }
