@@ -57,6 +57,7 @@ type limits struct {
 // counts are for [Stats].
 type counts struct {
 	frames, starved, snaps uint64
+	clockSteps             uint64
 	speed                  float64 // in the last frame
 }
 
@@ -71,7 +72,7 @@ const (
 	maxAlive                   = 1      // seconds: the same without a packet, if the world rests
 	manyUnsettled              = 32     // states: losses are hardly the reason for so many in a row
 	slowestCatch, fastestCatch = 0.5, 2 // speeds of time while it catches up with another speed of the server
-	muchSpeed                  = 0.01   // a difference of speeds that counts at once
+	muchSpeed                  = 0.005  // a difference of speeds that changes what was learnt of gaps
 	mostSaving                 = 0.125  // seconds: a server saves up for so long at most, longer with all that rests
 	longFrame                  = 0.1    // seconds: when packets arrived in a longer one is unknown, unless most are
 )
@@ -96,18 +97,28 @@ func (c *clock) setInterval(interval float64) {
 func (c *clock) perSecond() float64 { return c.rate * (1 + c.pace.ahead) }
 
 // follow makes the client's clock run at the server's speed, in ticks per tick that it should make, when the client
-// finds that it is another one. Smaller differences are left to the pace.
+// finds that it is another one, for some ticks already, or knows it better.
 func (c *clock) follow(speed, lasts float64) {
-	was := c.server
-	if c.server = speed; speed == was || was == 0 || math.Abs(speed-1-c.pace.ahead) < muchSpeed {
+	was, old := c.server, 1+c.pace.ahead
+	if c.server = speed; speed == was || was == 0 {
 		return
 	}
-	old := 1 + c.pace.ahead
 	c.pace.begin(speed - 1)
+	if slope := 1 - speed/old; math.Abs(slope) < muchSpeed {
+		c.straighten(slope, lasts*old)
+		return
+	}
 	c.path.straighten(c.interval * (old/speed - 1))
 	c.path.restart()
 	c.gaps.restart((lasts+c.rate)*speed, c.path.base())
 	c.required, c.computed, c.slewing, c.hurry, c.catches = c.want(), c.now, true, true, true
+}
+
+// straighten makes offsets what they would have been if they had not grown by a slope per tick for so long.
+func (c *clock) straighten(slope, lasted float64) {
+	c.gaps.straighten(slope, lasted, mostSpread*c.rate)
+	c.path.restart()
+	c.required, c.computed = c.want(), c.now
 }
 
 // pass makes time pass for the client, and returns it in ticks.
@@ -128,9 +139,7 @@ func (c *clock) received(at, length float64, known bool) {
 	if known {
 		offset := c.now - at
 		if slope, lasted := c.pace.add(offset, c.rate); slope != 0 {
-			c.gaps.straighten(slope, lasted, mostSpread*c.rate)
-			c.path.restart()
-			c.required, c.computed = c.want(), c.now
+			c.straighten(slope, lasted)
 		}
 		if shift := c.path.add(offset, c.rate); shift != 0 {
 			c.gaps.shift(shift, c.path.confirmed, c.path.base()+c.path.edge(c.rate))

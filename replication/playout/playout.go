@@ -84,7 +84,7 @@ func New(client *replication.Client, opts ...Option) *Playout {
 // It writes the components named with [Interpolate] and the like in all replicas. Before the first state of a session
 // has arrived, it changes nothing.
 //
-// A negative dt counts as 0, see [replication.ClientStats].
+// A negative dt, of a clock that was set back or of a ticker under load, counts as 0 and in [Stats].
 //
 // Call it on the goroutine of Apply, or hold a mutex around each call of both. On another goroutine, the first 128
 // calls take a millisecond longer, so that what Apply's goroutine calls meanwhile panics if there is no mutex.
@@ -101,7 +101,10 @@ func (p *Playout) Advance(dt time.Duration) {
 	if p.world.IsLocked() {
 		panic("playout: Advance on a locked world: call it outside of queries")
 	}
-	dt = max(dt, 0) // the client counts clocks that go back
+	if dt < 0 {
+		p.clock.counts.clockSteps++
+		dt = 0
+	}
 	if p.watch.Sessions != p.sessions {
 		p.sessions = p.watch.Sessions
 		p.restart()

@@ -30,6 +30,8 @@ type Stats struct {
 	// Snaps counts corrections of more than 0.4 seconds that were made in one jump. Forward, the time shown jumps;
 	// backward, it stands still instead.
 	Snaps uint64
+	// ClockSteps counts negative times that Advance was given: they counted as 0.
+	ClockSteps uint64
 	// Coarse is the name of a component whose precision is too coarse for its motion, or empty: it goes less than a
 	// step between two states, three times a second or more, so that it stands still in most frames and then jumps. Of
 	// the latest 16 motions that play-out looked at, at least 4 were such. A smaller step helps: see
@@ -43,7 +45,7 @@ func (p *Playout) Stats() Stats {
 	c := &p.clock
 	s := Stats{
 		Speed: c.counts.speed, Pace: 1 + c.pace.ahead,
-		Frames: c.counts.frames, Starved: c.counts.starved, Extrapolated: p.guesses, Snaps: c.counts.snaps,
+		Frames: c.counts.frames, Starved: c.counts.starved, Extrapolated: p.guesses, Snaps: c.counts.snaps, ClockSteps: c.counts.clockSteps,
 	}
 	for _, column := range p.columns {
 		if s.Coarse == "" {

@@ -215,12 +215,16 @@ func (c *Ticks) takeTick(tick uint32) {
 	}
 	delay := float64(int32(c.Now-(tick-c.Base))) + c.fraction()
 	if late := delay - c.recent.delay(); now-c.arrived > c.seconds(1./4) && late > c.seconds(1./8) {
-		c.recent.restart(delay) // the server has paused
-		c.drift.restart()
+		c.recent.restart(delay)              // the server has paused
+		if now-c.arrived > c.seconds(1./2) { // a few packets of a slow server got lost otherwise
+			c.drift.restart()
+		}
 	}
 	c.arrived = now
 	c.recent.noteDelay(delay, now, c.seconds(3./4))
-	c.drift.note(delay, c.lastTrip, now, c.Jitter, c.seconds(driftSpan))
+	if least, another := c.drift.note(delay, c.lastTrip, now, c.Jitter, c.seconds(driftSpan)); another {
+		c.recent.restart(least)
+	}
 	c.trip = c.recent.trip(c.trip)
 	if c.hitch() {
 		return

@@ -21,13 +21,15 @@ type InputDelay struct {
 	steady bool    // the delay does not jump any more
 	at     float64 // when it was adapted
 
-	path    float64 // ticks that inputs take to the server
-	extra   float64 // ticks beyond that
+	path float64 // ticks that inputs take to the server
+	learnt
 	loan    float64 // by so much extra grew lately, since path was loanOf: path may have to grow instead
 	loanOf  float64
 	loanEnd float64
-	usual   float64 // extra before that
-	speed   float64 // of the server, when extra was what it needs
+	usual   learnt  // before that
+	exact   learnt  // when the server last held its rate
+	keeps   float64 // until then, what was learnt since is not forgotten for that
+	speed   float64 // of the server, as the delay last followed it
 
 	from   delta.Tick // inputs from this tick on were given with this delay
 	before delta.Tick // and those between with one that was shorter by raised
@@ -35,8 +37,13 @@ type InputDelay struct {
 	since  uint32 // the time since which least is measured
 	least  int32  // the smallest margin of an input
 	any    bool   // least is valid
-	stable uint32 // ticks for which inputs must be early before the delay shrinks
-	margin int32  // the margin to keep
+}
+
+// learnt is what late and early inputs have taught.
+type learnt struct {
+	extra  float64 // ticks beyond the path
+	stable uint32  // ticks for which inputs must be early before the delay shrinks
+	margin int32   // the margin to keep
 }
 
 const (
@@ -128,11 +135,18 @@ func (l *InputDelay) Follow(c *Ticks) {
 	}
 }
 
-// followSpeed takes back what inputs that were late because of another speed of the server have added to the delay.
+// followSpeed takes back what was learnt from inputs that were late because of another speed of the server.
 func (l *InputDelay) followSpeed(c *Ticks) {
-	if l.speed = c.drift.speed; l.loan > 0 {
-		l.extra, l.loan = l.usual, 0
+	if l.loan > 0 {
+		l.learnt, l.loan = l.usual, 0
 	}
+	switch {
+	case l.speed == 1:
+		l.exact = l.learnt
+	case c.drift.speed == 1 && l.speed != 0 && l.at >= l.keeps: // a rate that changes all the time needs what it taught
+		l.learnt, l.keeps = l.exact, l.at+c.seconds(60)
+	}
+	l.speed = c.drift.speed
 	l.renew(c)
 }
 
@@ -184,12 +198,17 @@ func (l *InputDelay) renew(c *Ticks) {
 	l.from, l.since, l.any, l.raised = delta.Tick(l.tick+1+uint32(more)), c.Now, false, 0
 }
 
+// borrow keeps what was learnt before a loan, and reports whether one begins.
+func (l *InputDelay) borrow() (begins bool) {
+	if begins = l.loan == 0; begins {
+		l.loanOf, l.usual = l.path, l.learnt
+	}
+	return begins
+}
+
 // raise makes the delay larger for inputs that were late.
 func (l *InputDelay) raise(margin int32, c *Ticks) {
 	more := int32(max(min(float64(min(1-margin, maxRaise)), most(c)-l.extra), 0))
-	if l.loan == 0 {
-		l.loanOf, l.usual = l.path, l.extra
-	}
 	l.extra, l.loan, l.loanEnd = l.extra+float64(more), l.loan+float64(more), l.at+c.seconds(2)
 	raised := l.raised + more
 	l.renew(c)
@@ -206,11 +225,12 @@ func (l *InputDelay) Judge(margin int32, of delta.Tick, c *Ticks) {
 		if margin += l.raised; l.raised == 0 || of.Before(l.before) || margin >= 0 {
 			return
 		}
+		l.borrow()
 		l.raise(margin, c) // the raise was too small
 		return
 	}
 	if margin < 0 {
-		if l.loan == 0 {
+		if l.borrow() {
 			l.stable = min(2*l.stable, maxStable)
 		}
 		l.before, l.raised, l.margin = l.from, 0, moreMargin
@@ -222,9 +242,9 @@ func (l *InputDelay) Judge(margin int32, of delta.Tick, c *Ticks) {
 	}
 	spare, waited := l.least-l.margin, c.Now-l.since
 	switch {
-	case spare >= muchMargin && waited >= c.Rate && l.extra-l.repaid() > l.usual:
+	case spare >= muchMargin && waited >= c.Rate && l.extra-l.repaid() > l.usual.extra:
 		l.endLoan()
-		l.extra = max(l.extra-float64(spare-1), l.usual)
+		l.extra = max(l.extra-float64(spare-1), l.usual.extra)
 		l.renew(c)
 	case spare > 0 && waited >= l.stable:
 		l.endLoan()

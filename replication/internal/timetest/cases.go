@@ -141,19 +141,25 @@ type Rate struct {
 	Error  float64 // of the estimate of the server's tick, in ticks, at most
 }
 
-// PlayServerRate plays a server of 60 ticks per second that makes share of them: for some seconds until that is known,
-// and then until it has been measured. Afterwards, its rate is right again for 3 seconds before the second measurement.
-func PlayServerRate(t testing.TB, seed uint64, share, known float64) (off, again Rate) {
+// Add adds another one of n to a mean. Of the errors, the largest counts.
+func (r *Rate) Add(o Rate, n float64) {
+	r.Wait, r.Missed, r.Error = r.Wait+o.Wait/n, r.Missed+o.Missed/n, max(r.Error, o.Error)
+}
+
+// PlayServerRate plays a server that holds its rate, makes share of its ticks for some seconds, and holds its rate again.
+// It measures before; from known seconds after the change on; and again from 3 seconds after the second one on.
+func PlayServerRate(t testing.TB, seed uint64, rate int, share, known float64) (before, off, again Rate) {
 	link := netsim.Config{Latency: 40, Jitter: 8, Loss: 0.01}
-	p := newPlay(t, seed, &setting{tickRate: 60, interval: 1, fps: 60, uneven: 0.05, link: link})
-	p.run(5, nil)
+	p := newPlay(t, seed, &setting{tickRate: rate, interval: 1, fps: 60, uneven: 0.05, link: link})
+	p.run(6, nil)
+	before = p.measureRate(6)
 	exact := p.tickLength
 	p.tickLength = exact / share
 	p.run(known, nil)
 	off = p.measureRate(10)
 	p.tickLength = exact
 	p.run(3, nil)
-	return off, p.measureRate(5)
+	return before, off, p.measureRate(5)
 }
 
 // PlayQueue plays a path down on which a queue grows evenly by so many milliseconds in some seconds, and drains again,
