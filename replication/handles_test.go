@@ -33,6 +33,7 @@ var safeHandles = map[string]string{
 	"applier.changecomponents": "applyReplica, applySubEntity and detach checked",
 	"applier.forgetremoved":    "applyReplica checked",
 	"worldView.place":          "present checks",
+	"applier.detach":           "present checks each, and no hook runs in between",
 	"applier.setTarget":        "checks the holder; the target is from worldView.entity, which checks",
 	"worldView.differs":        "its callers have the component's address",
 	"worldView.valuesOf":       "its callers have the component's address",
