@@ -107,9 +107,9 @@
 //     the handle, it refers to the new entity.
 //   - Methods may still be called after the end, since a game may notice it later. After [Server.Close],
 //     [Client.Close], [Client.Detach], [Client.Disconnect] and [Peer.Disconnect], getters return the last values,
-//     sends return [ErrNotConnected], Receive returns [ErrUnexpected], [Client.Apply] returns the reason, and everything else has no
-//     effect. Only [Server.Connect], [Server.Replicate] and [Client.Reconnect] panic after a Close. A closed client
-//     delivers no more messages.
+//     sends return [ErrNotConnected], Receive returns [ErrUnexpected], [Client.Apply] returns the reason, and
+//     everything else has no effect. Only [Server.Connect], [Server.Replicate] and [Client.Reconnect] panic after a
+//     Close. A closed client delivers no more messages.
 //   - The functions that Replicate calls for a peer, those of an [Interest], of [OnlyFor] and of
 //     [Peer.SetPriorityFunc], must not end connections or receive packets: calls that may do so panic in them.
 //

@@ -64,9 +64,11 @@ func TestOnDrainMayEndTheConnection(t *testing.T) {
 		require.Panics(t, func() { _ = x.client.Apply() })
 		x.client.Disconnect(Reason{})
 	})
-	for SendToClient(x.peer, mHit{}) == nil {
+	for full := false; !full; {
+		full = SendToClient(x.peer, mHit{}) != nil
 	}
-	for SendToServer(x.client, mHit{}) == nil {
+	for full := false; !full; {
+		full = SendToServer(x.client, mHit{}) != nil
 	}
 	for range 20 {
 		x.deliver(x.replicate()...)

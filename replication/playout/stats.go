@@ -45,7 +45,8 @@ func (p *Playout) Stats() Stats {
 	c := &p.clock
 	s := Stats{
 		Speed: c.counts.speed, Pace: 1 + c.pace.ahead,
-		Frames: c.counts.frames, Starved: c.counts.starved, Extrapolated: p.guesses, Snaps: c.counts.snaps, ClockSteps: c.counts.clockSteps,
+		Frames: c.counts.frames, Starved: c.counts.starved, Extrapolated: p.guesses, Snaps: c.counts.snaps,
+		ClockSteps: c.counts.clockSteps,
 	}
 	for _, column := range p.columns {
 		if s.Coarse == "" {

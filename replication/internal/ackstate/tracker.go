@@ -159,7 +159,8 @@ func (p *Tracker) Awaited(t delta.Tick) (delta.Tick, bool) {
 // the packet is overtaken by too many others is unlikely, even if twice as many are sent from now on. To a client from
 // which nothing has come for a while it is long, so that the client sees that.
 func (p *Tracker) HeaderForm() wire.HeaderForm {
-	recent := 7*max(delta.Tick(p.Snap.Opts.TickRate), p.Interval)/2 + p.Trip.Timeout() // of an idle world: three packets
+	// An idle world sends three packets in that time.
+	recent := 7*max(delta.Tick(p.Snap.Opts.TickRate), p.Interval)/2 + p.Trip.Timeout()
 	if !p.Join.Complete || !p.AnyAcked || p.Silence.Length > 0 || p.Snap.Tick-p.Recent > recent ||
 		p.Log.moreSince(p.Snap.Tick-p.Trip.Slack(), wire.ShortReach/2) {
 		return wire.HeaderLong

@@ -34,21 +34,22 @@ const (
 	linePoints  = 3      // show what it is
 	driftSpan   = 1. / 4 // seconds
 	leastSeen   = 4      // delays of which one is the least
-	// leastGrowth is by how many ticks the delay grows, or shrinks, between the first and the last point if the speed is
-	// another one; for each point less than fewPoints, it is moreGrowth more, and for each tick of jitter jitterGrowth.
+	// leastGrowth is by how many ticks the delay grows, or shrinks, between the first and the last point if the speed
+	// is another one; for each point less than fewPoints, it is moreGrowth more, and for each tick of jitter
+	// jitterGrowth.
 	leastGrowth, moreGrowth, jitterGrowth = 1.5, 0.75, 4
-	// A slope fits if no point is farther off than leastOff, or than a share of the growth: soonShare if the server did not
-	// hold its rate before.
+	// A slope fits if no point is farther off than leastOff, or than a share of the growth: soonShare if the server did
+	// not hold its rate before.
 	leastOff, offShare, soonShare = 0.5, 0.05, 0.1
 	pathShare                     = 0.5 // of the growth: if round trips grow by more, the path does
-	// A speed is exactly 1, or needs no refinement, if that makes a difference of less than sameGrowth ticks, or of less
-	// than sameOff times what the farthest point is off.
+	// A speed is exactly 1, or needs no refinement, if that makes a difference of less than sameGrowth ticks, or of
+	// less than sameOff times what the farthest point is off.
 	sameGrowth, sameOff = 0.25, 2
-	// The speed may be exactly 1 again if the present one is off by more than exactGrowth ticks, more than a tick that was
-	// left out, and exactOff times what the farthest point is off.
+	// The speed may be exactly 1 again if the present one is off by more than exactGrowth ticks, more than a tick that
+	// was left out, and exactOff times what the farthest point is off.
 	exactGrowth, exactOff = 1.25, 3
-	// After a server was slow for less than steadySpans, no other speed is believed for leastHold spans, and twice as long
-	// each time, up to mostHold.
+	// After a server was slow for less than steadySpans, no other speed is believed for leastHold spans, and twice as
+	// long each time, up to mostHold.
 	steadySpans, leastHold, mostHold = 24, 32, 256
 	leastSpeed, mostSpeed            = 0.2, 1.5
 	usualSpeed                       = 1.1 // packets that come faster for a moment are those of a queue that drains

@@ -85,11 +85,11 @@ func (t *PeerMessages) Enqueue(pending int) error {
 }
 
 // Drained reports, once, that a message was refused or dropped for want of room, and that there is room again.
-func (t *PeerMessages) Drained() (any bool) {
+func (t *PeerMessages) Drained() (drained bool) {
 	for i := range t.Out {
-		any = t.Out[i].drained() || any
+		drained = t.Out[i].drained() || drained
 	}
-	return any
+	return drained
 }
 
 // reserve takes the room of a pending message, if there is enough.

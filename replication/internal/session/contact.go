@@ -26,8 +26,8 @@ func (c *contact) limit() uint32 {
 	return uint32(c.timeout)
 }
 
-// made notes a packet of a server that receives those of the client. outage reports whether contact was lost; how long that took
-// is not usual.
+// made notes a packet of a server that receives those of the client. outage reports whether contact was lost;
+// how long that took is not usual.
 func (c *contact) made(outage bool) {
 	if c.silent > 0 && !outage && !c.unacked {
 		c.usual = max(c.silent, c.usual-(c.usual+7)/8)

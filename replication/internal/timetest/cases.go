@@ -146,8 +146,8 @@ func (r *Rate) Add(o Rate, n float64) {
 	r.Wait, r.Missed, r.Error = r.Wait+o.Wait/n, r.Missed+o.Missed/n, max(r.Error, o.Error)
 }
 
-// PlayServerRate plays a server that holds its rate, makes share of its ticks for some seconds, and holds its rate again.
-// It measures before; from known seconds after the change on; and again from 3 seconds after the second one on.
+// PlayServerRate plays a server that holds its rate, makes share of its ticks for some seconds, and holds its rate
+// again. It measures before; from known seconds after the change on; and again from 3 seconds after the second one on.
 func PlayServerRate(t testing.TB, seed uint64, rate int, share, known float64) (before, off, again Rate) {
 	link := netsim.Config{Latency: 40, Jitter: 8, Loss: 0.01}
 	p := newPlay(t, seed, &setting{tickRate: rate, interval: 1, fps: 60, uneven: 0.05, link: link})
