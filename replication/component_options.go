@@ -71,14 +71,21 @@ func under(c schema.Condition) ComponentOption {
 	return componentOption(func(o *schema.Options) { o.Conditions = append(o.Conditions, c) })
 }
 
-// Field selects how a field is coded if its struct can't have tags because it is another package's. The options replace
-// the field's tag altogether; without options the field is coded as if it had no tag.
+// Field gives a field the tag that its struct can't have because it is another package's:
 //
-// The path is the field's name, for a field of a nested struct preceded by the names of the structs around it and dots:
-// "Gun.Heat". It has no indices: options for an array, or for a field of the structs in an array, apply to every
+//	replication.Register[physics.Body](schema,
+//		replication.Field("Pos.X", "range=-500:500,step=0.01"),
+//		replication.Field("Cache", "-"))
+//
+// tag is the text of a repl tag, see [Register]. It replaces the field's own tag; an empty one takes it away.
+//
+// path is the field's name, for a field of a nested struct preceded by the names of the structs around it and dots:
+// "Gun.Heat". It has no indices: the tag of an array, or of a field of the structs in an array, applies to every
 // element. The empty path is the component itself, if its type is a number or an array.
-func Field(path string, opts ...FieldOption) TypeOption {
-	override := schema.FieldOverride{Path: path}
-	applyOptions("Field", opts, func(opt FieldOption) { opt.applyToField(&override.Tag) })
-	return typeOption(func(o *schema.Options) { o.Fields = append(o.Fields, override) })
+//
+// Registering the type panics if it has no such field, or if the tag is not one that suits it.
+func Field(path, tag string) TypeOption {
+	return typeOption(func(o *schema.Options) {
+		o.Fields = append(o.Fields, schema.FieldOverride{Path: path, Tag: tag})
+	})
 }

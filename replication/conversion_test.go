@@ -148,7 +148,7 @@ body.Arm[1].Tip.third code bits=8
 		}
 	}, func(s *string, n *name) { c := *s; n.p = &c })
 	s = NewSchema()
-	Register[ship](s, Name("Ship"), text, Field("Mates", Max(3)), As(func(s *ship, c *crew) {
+	Register[ship](s, Name("Ship"), text, Field("Mates", "max=3"), As(func(s *ship, c *crew) {
 		if s.c != nil {
 			*c = *s.c
 		}
@@ -225,7 +225,7 @@ func TestRefusedConversions(t *testing.T) {
 		{func(s *Schema) { Register[box](s, with(one), with(one)) }, "box.A: two of the options With and As are for replication.schemaVec: give them the paths of their fields"},
 		{func(s *Schema) { Register[box](s, with(one), asString("A"), asString("B", "A")) }, "box.A: two of the options With and As are for replication.schemaVec: give them the paths of their fields"},
 		{func(s *Schema) { Register[box](s, With(cvTime{})) }, "box: the option With for time.Time meets no field of that type"},
-		{func(s *Schema) { Register[box](s, asString("A", "C"), Field("A", Max(5))) }, `box: the option As for replication.schemaVec names "C": there is no such field of that type`},
+		{func(s *Schema) { Register[box](s, asString("A", "C"), Field("A", "max=5")) }, `box: the option As for replication.schemaVec names "C": there is no such field of that type`},
 		{func(s *Schema) { Register[box](s, asString("A")) }, "box.A: strings without a bound can't be replicated; give them one by the tag max=N"},
 		{func(s *Schema) { Register[text](s, asMap) }, "text.T: maps can't be replicated; use another type in As"},
 		{

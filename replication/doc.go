@@ -63,7 +63,7 @@
 //     [Server.SetPriority], [Peer.SetPriorityFunc], [WithCoding].
 //   - What happened, and faults: [Server.Stats], [Peer.Stats], [Client.Stats], [Client.Verify], [WithStateHash].
 //   - All options: [Option] for both ends, [ServerOption], [ClientOption], [PeerOption], [TypeOption],
-//     [ComponentOption], [MessageOption], [FieldOption].
+//     [ComponentOption], [MessageOption].
 //
 // The guide in the directory docs has a page on each of these, and the wire format. Package [netsim] simulates bad
 // networks for tests.

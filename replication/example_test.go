@@ -107,16 +107,15 @@ type Transform struct {
 	Dirty    bool
 }
 
-// Options code the fields of a type from another module, by their paths.
+// Fields of a type from another module get their tags by path.
 func ExampleField() {
-	meters := []replication.FieldOption{replication.Range(-500, 500), replication.Step(0.01)}
 	schema := replication.NewSchema()
 	replication.Register[Transform](schema,
-		replication.Field("Pos.X", meters...),
-		replication.Field("Pos.Y", meters...),
-		replication.Field("Pos.Z", replication.Range(0, 100), replication.Precision(0.005)),
-		replication.Field("Rotation", replication.Quat(9)),
-		replication.Field("Dirty", replication.Skip()),
+		replication.Field("Pos.X", "range=-500:500,step=0.01"),
+		replication.Field("Pos.Y", "range=-500:500,step=0.01"),
+		replication.Field("Pos.Z", "range=0:100,precision=0.005"),
+		replication.Field("Rotation", "quat,bits=9"),
+		replication.Field("Dirty", "-"),
 	)
 	fmt.Print(schema.Text())
 	fmt.Println(schema.Codes(Transform{Rotation: [4]float64{0, 0, 0, 1}}, nil))

@@ -217,7 +217,7 @@ type tDepth float32
 func TestGridNamesFields(t *testing.T) {
 	schema := NewSchema()
 	Register[tWaypoint](schema, Name("Way"))
-	Register[tDepth](schema, Name("Depth"), Field("", Range(0, 100), Step(0.5)))
+	Register[tDepth](schema, Name("Depth"), Field("", "range=0:100,step=0.5"))
 	w := ecs.NewWorld()
 	s := NewServer(&w, schema)
 	for _, fields := range [][]string{{"Way[0].X", "Way[0].Z"}, {"Way[1].Y"}, {"Depth"}} {
@@ -232,7 +232,7 @@ func TestMisuseOfInterestPanics(t *testing.T) {
 	newServer := func() *Server {
 		w := ecs.NewWorld()
 		schema := testSchema()
-		Register[tDepth](schema, Field("", Range(0, 100), Step(0.5)))
+		Register[tDepth](schema, Field("", "range=0:100,step=0.5"))
 		return NewServer(&w, schema)
 	}
 	s, other := newServer(), newServer()

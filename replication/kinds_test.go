@@ -201,7 +201,7 @@ func kinds() []kind {
 		{
 			"type of others",
 			func(s *Schema) {
-				Register[plain](s, Field("X", Range(-1, 1), Step(0.5)), Field("Y", Half()))
+				Register[plain](s, Field("X", "range=-1:1,step=0.5"), Field("Y", "half"))
 			},
 			func(x *kindGame) { playValues(x, equals[plain], plain{0.5, 2}, plain{-1, 0}) },
 		},

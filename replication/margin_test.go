@@ -156,25 +156,22 @@ func TestMarginsDoNotAddUp(t *testing.T) {
 }
 
 func TestMarginTags(t *testing.T) {
-	refused := func(want string, options ...replication.FieldOption) {
+	refused := func(want, tag string) {
 		t.Helper()
 		require.PanicsWithValue(t, "replication: place.X: "+want, func() {
-			replication.Register[struct{ X float32 }](replication.NewSchema(), replication.Name("place"), replication.Field("X", options...))
+			replication.Register[struct{ X float32 }](replication.NewSchema(), replication.Name("place"), replication.Field("X", tag))
 		})
 	}
-	numbers := func(more ...replication.FieldOption) []replication.FieldOption {
-		return append(more, replication.Range(0, 1), replication.Step(0.1))
-	}
-	refused("margin=0.5: use 0 to 0.4 of a step", numbers(replication.Margin(0.5))...)
-	refused("margin=-1: use 0 to 0.4 of a step", numbers(replication.Margin(-1))...)
-	refused("margin=NaN: use 0 to 0.4 of a step", numbers(replication.Margin(math.NaN()))...)
-	refused("margin is for fields that are rounded to steps", replication.Margin(0.1))
-	refused("margin is given twice", numbers(replication.Margin(0.1), replication.Margin(0.1))...)
+	refused("margin=0.5: use 0 to 0.4 of a step", "margin=0.5,range=0:1,step=0.1")
+	refused("margin=-1: use 0 to 0.4 of a step", "margin=-1,range=0:1,step=0.1")
+	refused("margin=NaN: use 0 to 0.4 of a step", "margin=NaN,range=0:1,step=0.1")
+	refused("margin is for fields that are rounded to steps", "margin=0.1")
+	refused("margin is given twice", "margin=0.1,margin=0.1,range=0:1,step=0.1")
 
 	// Margins are no part of the schema: both ends need not have the same.
 	s, without := replication.NewSchema(), replication.NewSchema()
 	replication.Register[restingPlace](s, replication.Name("place"))
 	replication.Register[restingPlace](without, replication.Name("place"),
-		replication.Field("X", replication.Range(-1000, 1000), replication.Step(0.01), replication.Margin(0)))
+		replication.Field("X", "range=-1000:1000,step=0.01,margin=0"))
 	require.Equal(t, s.Fingerprint(), without.Fingerprint())
 }

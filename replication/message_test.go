@@ -301,7 +301,7 @@ func TestSchemaTextHasMessages(t *testing.T) {
 	RegisterInput[mMove](s, Name("Move"))
 	RegisterMessage[mHit](s, Name("Hit"))
 	RegisterMessage[mFlash](s, Name("Flash"), Immediate(), Unreliable())
-	RegisterMessage[schemaTeam](s, Field("", Range(0, 3)))
+	RegisterMessage[schemaTeam](s, Field("", "range=0:3"))
 	Register[tHealth](s)
 	require.Equal(t, `arche-replicate schema 1
 component tHealth

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
-	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
@@ -39,9 +38,6 @@ type ComponentOption interface{ applyToComponent(*schema.Options) }
 // A MessageOption changes how [RegisterMessage] registers a message type. Every [TypeOption] is one.
 type MessageOption interface{ applyToMessage(*schema.MessageOptions) }
 
-// A FieldOption selects how a field is coded, as one key of a tag does; see [Field].
-type FieldOption interface{ applyToField(*field.Tag) }
-
 type (
 	serverOption interface{ ApplyToServer(*config.ServerOptions) }
 	clientOption interface{ ApplyToClient(*config.ClientOptions) }
@@ -50,7 +46,6 @@ type (
 	typeOption      func(*schema.Options)
 	componentOption func(*schema.Options)
 	messageOption   func(*schema.MessageOptions)
-	fieldOption     func(*field.Tag)
 )
 
 func (f peerOption) applyToPeer(o *peerOptions)                 { f(o) }
@@ -58,7 +53,6 @@ func (f typeOption) applyToComponent(o *schema.Options)         { f(o) }
 func (f typeOption) applyToMessage(o *schema.MessageOptions)    { f(&o.Options) }
 func (f componentOption) applyToComponent(o *schema.Options)    { f(o) }
 func (f messageOption) applyToMessage(o *schema.MessageOptions) { f(o) }
-func (f fieldOption) applyToField(t *field.Tag)                 { f(t) }
 
 // applyOptions applies the options that a function was given. None may be nil.
 func applyOptions[O any](function string, opts []O, apply func(O)) {

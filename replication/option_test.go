@@ -101,7 +101,7 @@ func (optionCodec) Decode(codes []uint64, v *optionWords) { v.Letters = make([]b
 // inputs as for components.
 func TestMessagesAndInputsTakeOptionsOfTypes(t *testing.T) {
 	s := NewSchema()
-	RegisterMessage[optionNote](s, Name("Note"), Field("To", Range(0, 9)), optionAs())
+	RegisterMessage[optionNote](s, Name("Note"), Field("To", "range=0:9"), optionAs())
 	RegisterInput[optionOrder](s, Name("Order"), With(optionCodec{}))
 	require.Contains(t, s.Text(), "Note")
 	require.Contains(t, s.Text(), "Order")

@@ -16,7 +16,7 @@ func TestResourcesInTheSchemaText(t *testing.T) {
 	s := NewSchema()
 	Register[tHealth](s)
 	RegisterResource[rsMatch](s, Name("Match"))
-	RegisterResource[schemaTeam](s, Name("Winner"), Field("", Range(0, 3)))
+	RegisterResource[schemaTeam](s, Name("Winner"), Field("", "range=0:3"))
 	RegisterResource[rsOpen](s)
 	require.Equal(t, `arche-replicate schema 1
 component tHealth

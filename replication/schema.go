@@ -148,7 +148,7 @@ func (s *Schema) Codes(component any, dst []uint64) []uint64 {
 }
 
 // CodesAfter is Codes for a component of which a server recorded the given codes last: as long as each number is within
-// the margin of its field, see [Margin], it returns those again.
+// the margin of its field, the tag margin, it returns those again.
 //
 // Panics as Codes does, and if the recorded ones are no codes of the component.
 func (s *Schema) CodesAfter(component any, recorded, dst []uint64) []uint64 {

@@ -272,39 +272,37 @@ func TestTextDoesNotDependOnHowATagIsWritten(t *testing.T) {
 	for _, same := range []struct {
 		typ  reflect.Type
 		a, b string
-		opts []FieldOption
 	}{
-		{f32, "range=-1000:1000,step=0.01", "step=1e-2,range=-1e3:1000.0", []FieldOption{Range(-1000, 1000), Step(0.01)}},
-		{f32, "range=0:1,precision=0.01", "precision=.01,range=-0:1", []FieldOption{Precision(0.01), Range(0, 1)}},
-		{f32, "", "raw", []FieldOption{Raw()}},
-		{f32, "half", "half", []FieldOption{Half()}},
-		{f32, "angle,bits=8", "bits=8,angle,period=6.283185307179586", []FieldOption{Angle(8)}},
-		{f32, "angle,bits=8,period=360", "period=3.6e2,bits=08,angle", []FieldOption{Angle(8), Period(360)}},
-		{reflect.TypeFor[int32](), "range=-1000:1000000", "range=-1e3:1e6", []FieldOption{Range(-1000, 1e6)}},
-		{reflect.TypeFor[uint64](), "range=0:18446744073709549568", "range=00:18446744073709549568", []FieldOption{Range(0, 18446744073709549568)}},
-		{reflect.TypeFor[schemaRot](), "quat,bits=9", "bits=9,quat", []FieldOption{Quat(9)}},
-		{reflect.TypeFor[schemaVec](), "unit,bits=9", "bits=9,unit", []FieldOption{UnitVector(9)}},
-		{reflect.TypeFor[string](), "-", "-", []FieldOption{Skip()}},
-		{reflect.TypeFor[schemaTeam](), "enum=5", "enum=05", []FieldOption{Enum(5)}},
-		{reflect.TypeFor[int16](), "flags=5", "flags=5", []FieldOption{Flags(5)}},
-		{reflect.TypeFor[string](), "max=32", "max=0032", []FieldOption{Max(32)}},
-		{reflect.TypeFor[int64](), "range=0:9,step=2,linear", "linear,step=2,range=0:9", []FieldOption{Range(0, 9), Step(2), Linear()}},
-		{reflect.TypeFor[int64](), "range=0:9", "range=0:9,step=1", []FieldOption{Range(0, 9), Step(1)}},
-		{reflect.TypeFor[uint16](), "", "jump", []FieldOption{Jump()}},
-		{reflect.TypeFor[uint16](), "wrap", "wrap", []FieldOption{Wrap()}},
-		{reflect.TypeFor[uint16](), "counter", "counter", []FieldOption{Counter()}},
-		{f32, "range=0:1,step=0.1", "range=0:1,step=0.1,linear", []FieldOption{Range(0, 1), Step(0.1), Linear()}},
-		{f32, "angle,bits=8", "wrap,angle,bits=8", []FieldOption{Angle(8), Wrap()}},
-		{f32, "half", "half,jump", []FieldOption{Half(), Jump()}},
+		{f32, "range=-1000:1000,step=0.01", "step=1e-2,range=-1e3:1000.0"},
+		{f32, "range=0:1,precision=0.01", "precision=.01,range=-0:1"},
+		{f32, "", "raw"},
+		{f32, "half", "half"},
+		{f32, "angle,bits=8", "bits=8,angle,period=6.283185307179586"},
+		{f32, "angle,bits=8,period=360", "period=3.6e2,bits=08,angle"},
+		{reflect.TypeFor[int32](), "range=-1000:1000000", "range=-1e3:1e6"},
+		{reflect.TypeFor[uint64](), "range=0:18446744073709549568", "range=00:18446744073709549568"},
+		{reflect.TypeFor[schemaRot](), "quat,bits=9", "bits=9,quat"},
+		{reflect.TypeFor[schemaVec](), "unit,bits=9", "bits=9,unit"},
+		{reflect.TypeFor[string](), "-", "-"},
+		{reflect.TypeFor[schemaTeam](), "enum=5", "enum=05"},
+		{reflect.TypeFor[int16](), "flags=5", "flags=5"},
+		{reflect.TypeFor[string](), "max=32", "max=0032"},
+		{reflect.TypeFor[int64](), "range=0:9,step=2,linear", "linear,step=2,range=0:9"},
+		{reflect.TypeFor[int64](), "range=0:9", "range=0:9,step=1"},
+		{reflect.TypeFor[uint16](), "", "jump"},
+		{reflect.TypeFor[uint16](), "wrap", "wrap"},
+		{reflect.TypeFor[uint16](), "counter", "counter"},
+		{f32, "range=0:1,step=0.1", "range=0:1,step=0.1,linear"},
+		{f32, "angle,bits=8", "wrap,angle,bits=8"},
+		{f32, "half", "half,jump"},
 		{
 			reflect.TypeFor[time.Duration](), "range=0s:1h30m,step=1ms", "range=0:5400000000000,step=1e6",
-			[]FieldOption{Range(0, float64(90*time.Minute)), Step(float64(time.Millisecond))},
 		},
 	} {
 		want := text(same.typ, same.a)
 		require.Equal(t, want, text(same.typ, same.b))
-		require.Equal(t, want, text(same.typ, "", Field("X", same.opts...)), "options")
-		require.Equal(t, want, text(same.typ, "nonsense", Field("X", same.opts...)), "options replace the tag, right or wrong")
+		require.Equal(t, want, text(same.typ, "", Field("X", same.b)), "the option")
+		require.Equal(t, want, text(same.typ, "nonsense", Field("X", same.b)), "it replaces the tag, right or wrong")
 	}
 	require.Equal(t, text(reflect.TypeFor[schemaRot](), "quat,bits=9"), text(reflect.TypeFor[[4]float64](), "quat,bits=9"))
 	require.Equal(t, text(reflect.TypeFor[int](), ""), text(reflect.TypeFor[int64](), ""))
@@ -366,15 +364,15 @@ func TestSchemaTextOfMoreKinds(t *testing.T) {
 
 func TestFieldOptionsReachNestedFields(t *testing.T) {
 	s := NewSchema()
-	Register[schemaShip](s, Name("Ship"), Field("Guns.Heat", Half()), Field("Grid", Range(0, 7)), Field("schemaBase.Level"))
+	Register[schemaShip](s, Name("Ship"), Field("Guns.Heat", "half"), Field("Grid", "range=0:7"), Field("schemaBase.Level", ""))
 	require.Contains(t, s.Text(), "\nShip.Guns[0].Heat float32 half\n")
 	require.Contains(t, s.Text(), "\nShip.Guns[1].Heat float32 half\n")
 	require.Contains(t, s.Text(), "\nShip.Grid [2][3]uint8 range=0:7\n")
 	require.Contains(t, s.Text(), "\nShip.schemaBase.Level int16\n")
 
 	s = NewSchema()
-	Register[schemaTeam](s, Field("", Range(0, 3)))
-	Register[schemaRot](s, Field("", Quat(9)))
+	Register[schemaTeam](s, Field("", "range=0:3"))
+	Register[schemaRot](s, Field("", "quat,bits=9"))
 	Register[[3]int8](s, Name("Cells"))
 	require.Equal(t, schema.TextHeader+"\ncomponent schemaTeam\nschemaTeam uint8 range=0:3\ncomponent schemaRot\nschemaRot [4]float64 quat,bits=9\ncomponent Cells\nCells [3]int8\n", s.Text())
 }
@@ -417,15 +415,17 @@ func TestRegisterRefusesComponents(t *testing.T) {
 		{"blank", func(s *Schema) { Register[struct{ _ [4]byte }](s, Name("P")) }, "P: all fields of struct { _ [4]uint8 } are unexported; export some"},
 		{"slice", func(s *Schema) { Register[[]int](s, Name("P")) }, "P: slices can't be replicated; use a fixed array"},
 		{"map", func(s *Schema) { Register[map[int]int](s, Name("P")) }, "P: maps can't be replicated; don't register the component"},
-		{"skip all", func(s *Schema) { Register[schemaVec](s, Field("", Skip())) }, "schemaVec: a component can't be skipped: don't register it"},
-		{"option twice", func(s *Schema) { Register[schemaVec](s, Field("X"), Field("X")) }, `schemaVec: the option Field("X") is given twice`},
-		{"option without field", func(s *Schema) { Register[schemaVec](s, Field("W")) }, `schemaVec: the option Field("W") names no exported field: there are X, Y, Z`},
-		{"option for a tag", func(s *Schema) { Register[schemaFrozen](s, Field("X")) }, `schemaFrozen: the option Field("X") names no exported field: there are none`},
-		{"option of many fields", func(s *Schema) { Register[many](s, Field("Z")) }, `many: the option Field("Z") names no exported field: there are A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T and more`},
-		{"option below a quaternion", func(s *Schema) { Register[struct{ R schemaRot }](s, Name("P"), Field("R", Quat(9)), Field("R.X")) }, `P: the option Field("R.X") names no exported field: there are R`},
-		{"options that exclude each other", func(s *Schema) { Register[schemaVec](s, Field("X", Half(), Raw())) }, "schemaVec.X: half and raw exclude each other: choose one"},
-		{"option twice inside", func(s *Schema) { Register[schemaVec](s, Field("X", Range(0, 1), Range(0, 2), Step(1))) }, "schemaVec.X: range is given twice"},
-		{"negative count", func(s *Schema) { Register[schemaVec](s, Field("X", Enum(-1))) }, "schemaVec.X: enum=-1 is not a small whole number"},
+		{"skip all", func(s *Schema) { Register[schemaVec](s, Field("", "-")) }, "schemaVec: a component can't be skipped: don't register it"},
+		{"option twice", func(s *Schema) { Register[schemaVec](s, Field("X", ""), Field("X", "")) }, `schemaVec: the option Field("X") is given twice`},
+		{"option without field", func(s *Schema) { Register[schemaVec](s, Field("W", "")) }, `schemaVec: the option Field("W") names no exported field: there are X, Y, Z`},
+		{"option for a tag", func(s *Schema) { Register[schemaFrozen](s, Field("X", "")) }, `schemaFrozen: the option Field("X") names no exported field: there are none`},
+		{"option of many fields", func(s *Schema) { Register[many](s, Field("Z", "")) }, `many: the option Field("Z") names no exported field: there are A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T and more`},
+		{"option below a quaternion", func(s *Schema) {
+			Register[struct{ R schemaRot }](s, Name("P"), Field("R", "quat,bits=9"), Field("R.X", ""))
+		}, `P: the option Field("R.X") names no exported field: there are R`},
+		{"options that exclude each other", func(s *Schema) { Register[schemaVec](s, Field("X", "half,raw")) }, "schemaVec.X: half and raw exclude each other: choose one"},
+		{"option twice inside", func(s *Schema) { Register[schemaVec](s, Field("X", "range=0:1,range=0:2,step=1")) }, "schemaVec.X: range is given twice"},
+		{"negative count", func(s *Schema) { Register[schemaVec](s, Field("X", "enum=-1")) }, "schemaVec.X: enum=-1 is not a small whole number"},
 		{"wrong tag key", func(s *Schema) {
 			Register[struct {
 				X float32 `json:"x" replicate:"range=0:1,step=0.1"`
@@ -438,7 +438,7 @@ func TestRegisterRefusesComponents(t *testing.T) {
 				}
 			}](s, Name("M"))
 		}, `M.In.X: the tag key "Repl" is not known: write repl:"half"; if the key belongs to something else, add repl:""`},
-		{"NaN", func(s *Schema) { Register[schemaVec](s, Field("X", Range(math.NaN(), 1), Step(1))) }, "schemaVec.X: " + quantizeReason(quantize.NewFixed32(math.NaN(), 1, 1))},
+		{"NaN", func(s *Schema) { Register[schemaVec](s, Field("X", "range=NaN:1,step=1")) }, "schemaVec.X: " + quantizeReason(quantize.NewFixed32(math.NaN(), 1, 1))},
 	}
 	for _, r := range refusals {
 		t.Run(r.why, func(t *testing.T) {
@@ -460,6 +460,6 @@ func TestForeignTagKeysArePermitted(t *testing.T) {
 		Y float32 `replica:"of y" repl:""`
 		Z float32 `replica:"of z"`
 		W float32 `repl:"range = -1:1, step = 0.5"`
-	}](s, Name("P"), Field("Z", Half()))
+	}](s, Name("P"), Field("Z", "half"))
 	require.Equal(t, schema.TextHeader+"\ncomponent P\nP.X float32\nP.Y float32\nP.Z float32 half\nP.W float32 range=-1:1,step=0.5\n", s.Text())
 }

@@ -390,7 +390,7 @@ func TestStringsSurviveTheGarbageCollector(t *testing.T) {
 
 func TestTextsBeyondTheirBoundAreCutAndCounted(t *testing.T) {
 	s := NewSchema()
-	Register[textLabel](s, Field("Text", Max(5)))
+	Register[textLabel](s, Field("Text", "max=5"))
 	x := connectedWire(t, s)
 	id, mirrorID := ecs.ComponentID[textLabel](x.world), ecs.ComponentID[textLabel](x.mirror)
 	e := x.spawn(id)

@@ -13,15 +13,14 @@ import (
 
 // axes are the columns of a trace that are an entity's position.
 type axes struct {
-	names   []string                    // two or three, such as Position.X
-	columns []int                       // by axis
-	scalar  reflect.Type                // of all axes: float32 or float64
-	tags    []string                    // by axis
-	options [][]replication.FieldOption // by axis: the tags, as options
-	from    int                         // the component
-	fields  map[int]bool                // of the component, by index: those that have become axes
-	index   int                         // of the component that has the axes alone, after carve
-	cells   []reflect.Value             // by axis: the latest row's value, after carve
+	names   []string        // two or three, such as Position.X
+	columns []int           // by axis
+	scalar  reflect.Type    // of all axes: float32 or float64
+	tags    []string        // by axis
+	from    int             // the component
+	fields  map[int]bool    // of the component, by index: those that have become axes
+	index   int             // of the component that has the axes alone, after carve
+	cells   []reflect.Value // by axis: the latest row's value, after carve
 }
 
 // place is the component of the axes. Package playout needs a type that is known at compile time. With two axes, Z is
@@ -82,8 +81,7 @@ func axesOf(c *component) *axes {
 // far, or moves in circles.
 func (a *axes) add(c *component, number int) {
 	f := &c.fields[number]
-	options, linear := fieldOptions(f.tag)
-	if !f.float() || !linear || a.scalar != nil && a.scalar != f.scalar() {
+	if !f.float() || !linear(f.tag) || a.scalar != nil && a.scalar != f.scalar() {
 		return
 	}
 	a.scalar, a.fields[number] = f.scalar(), true
@@ -93,46 +91,20 @@ func (a *axes) add(c *component, number int) {
 			name += "[" + strconv.Itoa(k) + "]"
 		}
 		a.names, a.columns = append(a.names, name), append(a.columns, f.column+k)
-		a.tags, a.options = append(a.tags, f.tag), append(a.options, options)
+		a.tags = append(a.tags, f.tag)
 	}
 }
 
-// fieldOptions returns a float's tag as options. ok is false if the values of the field are not on a line.
-func fieldOptions(tag string) (options []replication.FieldOption, ok bool) {
-	if tag == "" {
-		return nil, true
-	}
-	words := map[string]func() replication.FieldOption{
-		"half": replication.Half, "raw": replication.Raw, "jump": replication.Jump,
-		"linear": replication.Linear, "counter": replication.Counter,
-	}
-	numbers := map[string]func(float64) replication.FieldOption{
-		"step": replication.Step, "precision": replication.Precision,
-	}
+// linear reports whether the values of a float with this tag are on a line.
+func linear(tag string) bool {
 	for item := range strings.SplitSeq(tag, ",") {
-		key, value, _ := strings.Cut(item, "=")
-		low, high, isRange := strings.Cut(value, ":")
-		switch {
-		case words[item] != nil:
-			options = append(options, words[item]())
-		case numbers[key] != nil:
-			v, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				return nil, false
-			}
-			options = append(options, numbers[key](v))
-		case key == "range" && isRange:
-			from, err1 := strconv.ParseFloat(low, 64)
-			to, err2 := strconv.ParseFloat(high, 64)
-			if err1 != nil || err2 != nil {
-				return nil, false
-			}
-			options = append(options, replication.Range(from, to))
+		switch key, _, _ := strings.Cut(item, "="); key {
+		case "", "half", "raw", "jump", "linear", "counter", "range", "step", "precision":
 		default:
-			return nil, false
+			return false
 		}
 	}
-	return options, true
+	return true
 }
 
 // carve reads the following rows as if the trace had its position in a component of its own, of type place. Codes are
@@ -176,11 +148,11 @@ func (r *reader) carve() (*axes, error) {
 func (a *axes) placeFields() (fields []field, options []replication.ComponentOption) {
 	for i, name := range []string{"X", "Y", "Z"} {
 		if i >= len(a.columns) {
-			options = append(options, replication.Field(name, replication.Skip()))
+			options = append(options, replication.Field(name, "-"))
 			continue
 		}
 		fields = append(fields, field{name: name, column: a.columns[i], length: 1, typ: a.scalar, tag: a.tags[i]})
-		options = append(options, replication.Field(name, a.options[i]...))
+		options = append(options, replication.Field(name, a.tags[i]))
 	}
 	return fields, options
 }

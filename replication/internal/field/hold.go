@@ -27,7 +27,7 @@ const (
 
 // setMargin sets from how far recorded codes are held.
 func (b *builder) setMargin() error {
-	m := b.tag.Margin
+	m := b.tag.margin
 	switch b.Op {
 	case OpFixed, OpFloat, OpHalf, OpAngle, OpUnit, OpQuat, OpIntStep:
 	default:

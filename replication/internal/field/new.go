@@ -54,13 +54,13 @@ func (b *builder) quantiser() error {
 		return b.unit()
 	case tag.Mode == ModeMax:
 		return b.text()
-	case tag.Mode == ModeEnum || tag.Mode == ModeFlags:
+	case tag.Mode == modeEnum || tag.Mode == modeFlags:
 		return b.choice()
 	case kind == reflect.Float32 || kind == reflect.Float64:
 		return b.float()
 	case tag.Mode != modePlain:
 		return fmt.Errorf("%s is for floats, not for %s", tag.Mode, kind)
-	case tag.Precision.given:
+	case tag.precision.given:
 		return fmt.Errorf("precision is for floats: a range of %s has steps of 1, or of S with step=S", kind)
 	case kind == reflect.Bool:
 		if tag.ranged || tag.hint != hintNone {
@@ -116,21 +116,21 @@ func (b *builder) float() error {
 	tag := b.tag
 	b.Text = b.Kind.String()
 	switch {
-	case tag.Mode == ModeHalf:
+	case tag.Mode == modeHalf:
 		b.Op, b.Bits, b.Max = OpHalf, quantize.Half{}.Bits(), quantize.Half{}.Max()
 		b.Text += " half"
 		return nil
-	case tag.Mode == ModeAngle:
+	case tag.Mode == modeAngle:
 		return b.angle()
-	case tag.Mode == ModeRaw || !tag.ranged:
+	case tag.Mode == modeRaw || !tag.ranged:
 		b.Op, b.Bits, b.Max = OpRaw, 32, math.MaxUint32
 		if b.Kind == reflect.Float64 {
 			b.Bits, b.Max = 64, math.MaxUint64
 		}
 		return nil
-	case !tag.Step.given && !tag.Precision.given:
+	case !tag.step.given && !tag.precision.given:
 		return errors.New("the range of a float needs step=S or precision=P beside it")
-	case tag.Step.duration:
+	case tag.step.duration:
 		return fmt.Errorf("a step of a duration is for integers: the field is a %s", b.Kind)
 	}
 	low, err := strconv.ParseFloat(tag.low, 64)
@@ -142,7 +142,7 @@ func (b *builder) float() error {
 		return fmt.Errorf("%.40q is not a number", tag.high)
 	}
 	b.Text += fmt.Sprintf(" range=%s:%s,", numberText(low), numberText(high))
-	if tag.Precision.given {
+	if tag.precision.given {
 		return b.precise(low, high)
 	}
 	return b.fixed(low, high)
@@ -150,8 +150,8 @@ func (b *builder) float() error {
 
 func (b *builder) angle() (err error) {
 	period := 2 * math.Pi
-	if b.tag.Period.given {
-		period = b.tag.Period.value
+	if b.tag.period.given {
+		period = b.tag.period.value
 	}
 	if b.Kind == reflect.Float64 {
 		b.Angle, err = quantize.NewAngle(period, b.tag.bits)
@@ -165,7 +165,7 @@ func (b *builder) angle() (err error) {
 
 // precise is for floats with a range and a precision.
 func (b *builder) precise(low, high float64) (err error) {
-	precision := b.tag.Precision.value
+	precision := b.tag.precision.value
 	if b.Kind == reflect.Float64 {
 		b.Float, err = quantize.NewFloat(low, high, precision)
 	} else {
@@ -178,7 +178,7 @@ func (b *builder) precise(low, high float64) (err error) {
 
 // fixed is for floats with a range and a step.
 func (b *builder) fixed(low, high float64) (err error) {
-	step := b.tag.Step.value
+	step := b.tag.step.value
 	if b.Kind == reflect.Float64 {
 		b.Fixed, err = quantize.NewFixed(low, high, step)
 	} else {
@@ -203,7 +203,7 @@ func (b *builder) signed() error {
 			return err
 		}
 		b.Text += fmt.Sprintf(" range=%d:%d", low, high)
-		if b.tag.Step.given || b.tag.hint == HintWrap {
+		if b.tag.step.given || b.tag.hint == hintWrap {
 			return b.grid(low, high)
 		}
 	}
@@ -224,7 +224,7 @@ func (b *builder) unsigned() error {
 			return err
 		}
 		b.Text += fmt.Sprintf(" range=%d:%d", low, high)
-		if b.tag.Step.given || b.tag.hint == HintWrap {
+		if b.tag.step.given || b.tag.hint == hintWrap {
 			if high > math.MaxInt64 {
 				return fmt.Errorf("the range of step and wrap ends at %d", int64(math.MaxInt64))
 			}
@@ -261,14 +261,14 @@ func (b *builder) checkRange(okLow, okHigh, ordered bool) error {
 
 // grid is for an integer with a range and step or wrap.
 func (b *builder) grid(low, high int64) (err error) {
-	if !b.tag.Step.given {
+	if !b.tag.step.given {
 		b.wrap, err = quantize.NewIntWrap(low, high)
 		b.Op, b.Bits, b.Max = OpIntWrap, b.wrap.Bits(), b.wrap.Max()
 		return err
 	}
-	step := b.tag.Step.value
+	step := b.tag.step.value
 	switch {
-	case b.tag.hint == HintWrap:
+	case b.tag.hint == hintWrap:
 		return fmt.Errorf("step and wrap exclude each other: choose one")
 	case !(step >= 1 && step <= 1<<53 && step == math.Trunc(step)):
 		return fmt.Errorf("a step of %v is not a whole number of 1 or more", step)
@@ -297,7 +297,7 @@ func (b *builder) choice() error {
 	switch {
 	case !isInteger(kind):
 		return fmt.Errorf("%s is for integers, not for %s", mode, kind)
-	case mode == ModeFlags:
+	case mode == modeFlags:
 		if n < 1 || int(n) > width {
 			return fmt.Errorf("flags=%d: use 1 to %d for %s", n, width, kind)
 		}
@@ -332,7 +332,7 @@ func (b *builder) usualKind() delta.Kind {
 
 // hintKinds are the delta coder's names for hints.
 var hintKinds = map[hint]delta.Kind{
-	HintJump: delta.Plain, HintLinear: delta.Linear, HintWrap: delta.Wrap, HintCounter: delta.Counter,
+	hintJump: delta.Plain, hintLinear: delta.Linear, hintWrap: delta.Wrap, hintCounter: delta.Counter,
 }
 
 // applyHint sets how the field's codes change. A hint that differs from the usual one goes into the
@@ -343,22 +343,22 @@ func (b *builder) applyHint() error {
 	if h == hintNone {
 		return nil
 	}
-	b.jumps = h == HintJump
+	b.jumps = h == hintJump
 	switch b.Op {
 	case OpInt, OpUint, OpIntStep, OpIntWrap:
 		if b.tag.Mode != modePlain {
 			return fmt.Errorf("%s goes without %s", b.tag.Mode, h)
 		}
 	case OpFixed:
-		if h == HintWrap {
+		if h == hintWrap {
 			return fmt.Errorf("wrap is for integers: use angle for a float")
 		}
 	case OpAngle:
-		if h == HintLinear || h == HintCounter {
+		if h == hintLinear || h == hintCounter {
 			return fmt.Errorf("angle goes without %s", h)
 		}
 	case OpRaw, OpFloat, OpHalf:
-		if h != HintJump {
+		if h != hintJump {
 			return fmt.Errorf("%s needs equal steps: range=MIN:MAX,step=S", h)
 		}
 	default:

@@ -62,12 +62,3 @@ func parseSigned(text string, width int) (int64, bool) {
 
 // numberText is the one way a float is written in a schema text.
 func numberText(v float64) string { return strconv.FormatFloat(v+0, 'g', -1, 64) }
-
-// BoundText writes a bound as a tag would. An integer keeps all of its digits, so that integers
-// lose none.
-func BoundText(v float64) string {
-	if v == math.Trunc(v) && math.Abs(v) < 1e20 {
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
-}

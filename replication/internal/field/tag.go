@@ -4,12 +4,10 @@
 // the same codes turn back into values.
 package field
 
-// This file has tags: the text of a repl tag, or the options that replace it, as key by key
-// settings.
+// This file has tags: the text of a repl tag, as key by key settings.
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -22,12 +20,12 @@ const (
 	modePlain mode = ""
 	ModeSkip  mode = "-"
 	ModeQuat  mode = "quat"
-	ModeAngle mode = "angle"
+	modeAngle mode = "angle"
 	ModeUnit  mode = "unit"
-	ModeHalf  mode = "half"
-	ModeRaw   mode = "raw"
-	ModeEnum  mode = "enum"
-	ModeFlags mode = "flags"
+	modeHalf  mode = "half"
+	modeRaw   mode = "raw"
+	modeEnum  mode = "enum"
+	modeFlags mode = "flags"
 	ModeMax   mode = "max"
 )
 
@@ -37,14 +35,13 @@ type hint string
 
 const (
 	hintNone    hint = ""
-	HintJump    hint = "jump"
-	HintLinear  hint = "linear"
-	HintWrap    hint = "wrap"
-	HintCounter hint = "counter"
+	hintJump    hint = "jump"
+	hintLinear  hint = "linear"
+	hintWrap    hint = "wrap"
+	hintCounter hint = "counter"
 )
 
-// Tag is a parsed tag, or the options that replace one. It keeps the first mistake in err, because
-// options can't return an error: registering the component does.
+// Tag is a parsed tag.
 type Tag struct {
 	Mode mode
 
@@ -53,7 +50,7 @@ type Tag struct {
 	low, high string
 	ranged    bool
 
-	Step, Precision, Period, Margin OptionalNumber
+	step, precision, period, margin optionalNumber
 
 	bits    uint
 	hasBits bool
@@ -61,11 +58,11 @@ type Tag struct {
 	count uint32 // the N of enum=N, flags=N and max=N
 	hint  hint
 
-	err error
+	err error // the first mistake, while it is parsed
 }
 
-// OptionalNumber is a number that a tag may leave out.
-type OptionalNumber struct {
+// optionalNumber is a number that a tag may leave out.
+type optionalNumber struct {
 	value    float64
 	given    bool
 	duration bool // written as a duration, such as 1ms
@@ -92,12 +89,12 @@ func ParseTag(text string) (Tag, error) {
 			if hasValue {
 				return Tag{}, fmt.Errorf("%s takes no value, but there is %.40q", key, item)
 			}
-			t.SetMode(mode(key))
+			t.setMode(mode(key))
 		case "jump", "linear", "wrap", "counter":
 			if hasValue {
 				return Tag{}, fmt.Errorf("%s takes no value, but there is %.40q", key, item)
 			}
-			t.SetHint(hint(key))
+			t.setHint(hint(key))
 		default:
 			return Tag{}, fmt.Errorf("unknown key %.40q in the tag: known are range, step, precision, enum, "+
 				"flags, max, angle, period, unit, quat, bits, half, raw, margin, jump, linear, wrap, "+
@@ -130,26 +127,26 @@ func (t *Tag) setValue(key, value string) {
 			t.fail("range=%.40s has no colon: write range=MIN:MAX", value)
 			return
 		}
-		t.SetRange(strings.TrimSpace(low), strings.TrimSpace(high))
+		t.setRange(strings.TrimSpace(low), strings.TrimSpace(high))
 	case "bits":
 		n, err := strconv.ParseUint(value, 10, 8)
 		if err != nil {
 			t.fail("bits=%.40s is not a small whole number", value)
 			return
 		}
-		t.SetBits(uint(n))
+		t.setBits(uint(n))
 	case "enum", "flags", "max":
 		n, err := strconv.ParseUint(value, 10, 31)
 		if err != nil {
 			t.fail("%s=%.40s is not a small whole number", key, value)
 			return
 		}
-		t.SetCount(mode(key), int(n))
+		t.setCount(mode(key), int(n))
 	default:
 		v, err := strconv.ParseFloat(value, 64)
 		if d, notDuration := time.ParseDuration(value); err != nil && key == "step" && notDuration == nil {
-			t.SetNumber(&t.Step, key, float64(d))
-			t.Step.duration = true
+			t.setNumber(&t.step, key, float64(d))
+			t.step.duration = true
 			return
 		}
 		if err != nil {
@@ -158,19 +155,19 @@ func (t *Tag) setValue(key, value string) {
 		}
 		switch key {
 		case "step":
-			t.SetNumber(&t.Step, key, v)
+			t.setNumber(&t.step, key, v)
 		case "precision":
-			t.SetNumber(&t.Precision, key, v)
+			t.setNumber(&t.precision, key, v)
 		case "margin":
-			t.SetNumber(&t.Margin, key, v)
+			t.setNumber(&t.margin, key, v)
 		default:
-			t.SetNumber(&t.Period, key, v)
+			t.setNumber(&t.period, key, v)
 		}
 	}
 }
 
-// SetMode sets the mode. It must not be set before.
-func (t *Tag) SetMode(m mode) {
+// setMode sets the mode. It must not be set before.
+func (t *Tag) setMode(m mode) {
 	if t.Mode != modePlain {
 		t.fail("%s and %s exclude each other: choose one", t.Mode, m)
 		return
@@ -178,8 +175,8 @@ func (t *Tag) SetMode(m mode) {
 	t.Mode = m
 }
 
-// SetHint sets the hint. It must not be set before.
-func (t *Tag) SetHint(h hint) {
+// setHint sets the hint. It must not be set before.
+func (t *Tag) setHint(h hint) {
 	if t.hint != hintNone {
 		t.fail("%s and %s exclude each other: choose one", t.hint, h)
 		return
@@ -187,18 +184,14 @@ func (t *Tag) SetHint(h hint) {
 	t.hint = h
 }
 
-// SetCount sets a mode that has a number.
-func (t *Tag) SetCount(m mode, n int) {
-	if n < 0 || n > math.MaxInt32 {
-		t.fail("%s=%d is not a small whole number", m, n)
-		return
-	}
-	t.SetMode(m)
+// setCount sets a mode that has a number.
+func (t *Tag) setCount(m mode, n int) {
+	t.setMode(m)
 	t.count = uint32(n)
 }
 
-// SetRange sets the bounds as text.
-func (t *Tag) SetRange(low, high string) {
+// setRange sets the bounds as text.
+func (t *Tag) setRange(low, high string) {
 	if t.ranged {
 		t.fail("range is given twice")
 		return
@@ -206,8 +199,8 @@ func (t *Tag) SetRange(low, high string) {
 	t.low, t.high, t.ranged = low, high, true
 }
 
-// SetBits sets the number of bits.
-func (t *Tag) SetBits(bits uint) {
+// setBits sets the number of bits.
+func (t *Tag) setBits(bits uint) {
 	if t.hasBits {
 		t.fail("bits is given twice")
 		return
@@ -215,13 +208,13 @@ func (t *Tag) SetBits(bits uint) {
 	t.bits, t.hasBits = bits, true
 }
 
-// SetNumber sets n, the number of a key of the tag.
-func (t *Tag) SetNumber(n *OptionalNumber, key string, v float64) {
+// setNumber sets n, the number of a key of the tag.
+func (t *Tag) setNumber(n *optionalNumber, key string, v float64) {
 	if n.given {
 		t.fail("%s is given twice", key)
 		return
 	}
-	*n = OptionalNumber{value: v, given: true}
+	*n = optionalNumber{value: v, given: true}
 }
 
 // fail keeps the first mistake.
@@ -234,29 +227,23 @@ func (t *Tag) fail(format string, args ...any) {
 // Empty reports whether the tag has no key.
 func (t *Tag) Empty() bool { return *t == Tag{} }
 
-// Err returns the mistake of the options, if they made one.
-func (t *Tag) Err() error { return t.err }
-
 // Check returns an error if the keys don't suit each other.
 func (t *Tag) Check() error {
-	if t.err != nil {
-		return t.err
-	}
-	needsBits := t.Mode == ModeQuat || t.Mode == ModeUnit || t.Mode == ModeAngle
+	needsBits := t.Mode == ModeQuat || t.Mode == ModeUnit || t.Mode == modeAngle
 	switch {
-	case t.Mode != modePlain && (t.ranged || t.Step.given || t.Precision.given):
+	case t.Mode != modePlain && (t.ranged || t.step.given || t.precision.given):
 		return fmt.Errorf("%s goes without range, step and precision", t.Mode)
 	case needsBits && !t.hasBits:
 		return fmt.Errorf("%s needs bits=N", t.Mode)
 	case t.hasBits && !needsBits:
 		return fmt.Errorf("bits is for quat, unit and angle only")
-	case t.Period.given && t.Mode != ModeAngle:
+	case t.period.given && t.Mode != modeAngle:
 		return fmt.Errorf("period is for angle only")
-	case t.Step.given && t.Precision.given:
+	case t.step.given && t.precision.given:
 		return fmt.Errorf("step and precision exclude each other: choose one")
-	case t.Step.given && !t.ranged:
+	case t.step.given && !t.ranged:
 		return fmt.Errorf("step needs a range: range=MIN:MAX,step=S")
-	case t.Precision.given && !t.ranged:
+	case t.precision.given && !t.ranged:
 		return fmt.Errorf("precision needs a range: range=MIN:MAX,precision=P")
 	}
 	return nil

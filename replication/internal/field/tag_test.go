@@ -9,26 +9,26 @@ import (
 )
 
 func TestParseFieldTag(t *testing.T) {
-	number := func(v float64) OptionalNumber { return OptionalNumber{value: v, given: true} }
+	number := func(v float64) optionalNumber { return optionalNumber{value: v, given: true} }
 	for text, want := range map[string]Tag{
 		"":                              {},
 		"-":                             {Mode: ModeSkip},
-		"half":                          {Mode: ModeHalf},
-		"raw":                           {Mode: ModeRaw},
+		"half":                          {Mode: modeHalf},
+		"raw":                           {Mode: modeRaw},
 		"range=0:100":                   {low: "0", high: "100", ranged: true},
-		"range=-32:32,step=0.001953125": {low: "-32", high: "32", ranged: true, Step: number(0.001953125)},
-		"precision=1e-3,range=0:1":      {low: "0", high: "1", ranged: true, Precision: number(0.001)},
+		"range=-32:32,step=0.001953125": {low: "-32", high: "32", ranged: true, step: number(0.001953125)},
+		"precision=1e-3,range=0:1":      {low: "0", high: "1", ranged: true, precision: number(0.001)},
 		"quat,bits=9":                   {Mode: ModeQuat, bits: 9, hasBits: true},
-		"angle,bits=9,period=360":       {Mode: ModeAngle, bits: 9, hasBits: true, Period: number(360)},
+		"angle,bits=9,period=360":       {Mode: modeAngle, bits: 9, hasBits: true, period: number(360)},
 		"bits=0,unit":                   {Mode: ModeUnit, hasBits: true},
-		"enum=5":                        {Mode: ModeEnum, count: 5},
-		"flags=05":                      {Mode: ModeFlags, count: 5},
+		"enum=5":                        {Mode: modeEnum, count: 5},
+		"flags=05":                      {Mode: modeFlags, count: 5},
 		"max=32":                        {Mode: ModeMax, count: 32},
-		"counter":                       {hint: HintCounter},
-		"wrap,range=0:359":              {low: "0", high: "359", ranged: true, hint: HintWrap},
-		"range=0s:1h,step=1ms":          {low: "0s", high: "1h", ranged: true, Step: OptionalNumber{value: 1e6, given: true, duration: true}},
-		" range = 0 : 100 ,\tstep= 2s ": {low: "0", high: "100", ranged: true, Step: OptionalNumber{value: 2e9, given: true, duration: true}},
-		"angle, bits=9, period = 360":   {Mode: ModeAngle, bits: 9, hasBits: true, Period: number(360)},
+		"counter":                       {hint: hintCounter},
+		"wrap,range=0:359":              {low: "0", high: "359", ranged: true, hint: hintWrap},
+		"range=0s:1h,step=1ms":          {low: "0s", high: "1h", ranged: true, step: optionalNumber{value: 1e6, given: true, duration: true}},
+		" range = 0 : 100 ,\tstep= 2s ": {low: "0", high: "100", ranged: true, step: optionalNumber{value: 2e9, given: true, duration: true}},
+		"angle, bits=9, period = 360":   {Mode: modeAngle, bits: 9, hasBits: true, period: number(360)},
 	} {
 		got, err := ParseTag(text)
 		require.NoError(t, err, text)

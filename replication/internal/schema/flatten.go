@@ -123,7 +123,7 @@ func (f *Flattener) override(pattern string, tag field.Tag, err error) (field.Ta
 	for i := range f.overrides {
 		if o := &f.overrides[i]; o.Path == pattern {
 			f.matched[i] = true
-			tag, err = o.Tag, o.Tag.Err()
+			tag, err = field.ParseTag(o.Tag)
 		}
 	}
 	if err != nil {

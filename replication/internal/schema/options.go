@@ -1,7 +1,5 @@
 package schema
 
-import "github.com/arche-replicate/arche-replicate/replication/internal/field"
-
 // Options are the settings that the options of a component make.
 type Options struct {
 	Name   string
@@ -20,5 +18,5 @@ type Options struct {
 // FieldOverride replaces the tag of the field with the given path.
 type FieldOverride struct {
 	Path string
-	Tag  field.Tag
+	Tag  string
 }

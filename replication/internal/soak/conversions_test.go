@@ -62,7 +62,7 @@ func moodOption() replication.ComponentOption { return replication.As(seeMood, s
 
 // asField is a field that is sent as another type.
 func asField(*chance) fieldSpec {
-	s := simple("", nil, 4, func(v *mood, out []cell) {
+	s := simple("", 4, func(v *mood, out []cell) {
 		var seen moodSeen
 		seeMood(v, &seen)
 		readMoodSeen(&seen, out)
@@ -79,7 +79,7 @@ func asField(*chance) fieldSpec {
 
 // twinField is the field that the other end may have in place of a mood.
 func twinField() fieldSpec {
-	return simple("", nil, 4, readMoodSeen, func(*moodSeen) {}, func(*chance, *moodSeen) {}, moodFits)
+	return simple("", 4, readMoodSeen, func(*moodSeen) {}, func(*chance, *moodSeen) {}, moodFits)
 }
 
 // A stamp is replicated by a codec.
@@ -106,7 +106,7 @@ func (stampCodec) Decode(codes []uint64, v *stamp) {
 
 // withField is a field with a codec.
 func withField(*chance) fieldSpec {
-	s := simple("", nil, 2, func(v *stamp, out []cell) {
+	s := simple("", 2, func(v *stamp, out []cell) {
 		out[0], out[1] = cell{u: uint64(max(v.secs, 0))}, cell{u: uint64(v.frac)}
 	}, func(v *stamp) { v.secs += 7 }, func(g *chance, v *stamp) {
 		v.secs, v.frac = g.Int64N(1<<stampBits), uint16(g.IntN(1000))

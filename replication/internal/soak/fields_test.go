@@ -11,12 +11,12 @@ import (
 func skipped(g *chance) fieldSpec {
 	if g.one(3) { // of a type that can't be replicated
 		return fieldSpec{
-			typ: reflect.TypeFor[[]func()](), tag: "-", tags: []replication.FieldOption{replication.Skip()},
+			typ: reflect.TypeFor[[]func()](), tag: "-",
 			leaves: func(_ string, _ uintptr, c *cells) { c.skips++ },
 		}
 	}
 	return fieldSpec{
-		typ: reflect.TypeFor[uint64](), tag: "-", tags: []replication.FieldOption{replication.Skip()},
+		typ: reflect.TypeFor[uint64](), tag: "-",
 		leaves: func(path string, offset uintptr, c *cells) {
 			c.locals, c.skips = append(c.locals, local{path, offset}), c.skips+1
 		},
@@ -94,8 +94,8 @@ func fieldsOf(name string, fields []fieldSpec, options bool) fieldSpec {
 	for i, f := range fields {
 		field := reflect.StructField{Name: fmt.Sprintf("%sF%d", name, i), Type: f.typ}
 		if f.tag != "" {
-			if options && f.tags != nil {
-				s.opts[field.Name] = replication.Field(field.Name, f.tags...)
+			if options {
+				s.opts[field.Name] = replication.Field(field.Name, f.tag)
 			} else {
 				field.Tag = reflect.StructTag(fmt.Sprintf(`repl:"%s"`, f.tag))
 			}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-
-	"github.com/arche-replicate/arche-replicate/replication"
 )
 
 type float interface{ float32 | float64 }
@@ -94,15 +92,14 @@ func stepField[T float](g *chance) fieldSpec {
 	high := low + float64(1+g.IntN(2000))
 	step := min(pick(g, 0.5, 0.25, 0.1, 0.03, 0.01, 1.5), high-low)
 	tag := fmt.Sprintf("range=%s:%s,step=%s", number(low), number(high), number(step))
-	tags := []replication.FieldOption{replication.Range(low, high), replication.Step(step)}
 	switch g.IntN(6) {
 	case 0:
-		tag, tags = tag+",jump", append(tags, replication.Jump())
+		tag += ",jump"
 	case 1:
-		tag, tags = tag+",counter", append(tags, replication.Counter())
+		tag += ",counter"
 	}
 	drift, jump := wander[T](g, low, high, step)
-	return simple(tag, tags, 1, readFloat[T], drift, jump, stepRule[T](low, high, step))
+	return simple(tag, 1, readFloat[T], drift, jump, stepRule[T](low, high, step))
 }
 
 // floatField is a float with a random tag.
@@ -111,9 +108,9 @@ func floatField[T float](g *chance) fieldSpec {
 	case 0, 1:
 		drift, jump := wander[T](g, -1000, 1000, 1)
 		if g.one(2) {
-			return simple("raw", []replication.FieldOption{replication.Raw()}, 1, readFloat[T], drift, jump, sameCells)
+			return simple("raw", 1, readFloat[T], drift, jump, sameCells)
 		}
-		return simple("", nil, 1, readFloat[T], drift, jump, sameCells)
+		return simple("", 1, readFloat[T], drift, jump, sameCells)
 	case 2, 3:
 		low := pick(g, 0.0, -1000, 5, -1e6)
 		high := pick(g, 10.0, 1000, 1e6)
@@ -123,8 +120,7 @@ func floatField[T float](g *chance) fieldSpec {
 		}
 		drift, jump := wander[T](g, low, high, precision)
 		slack := precision*1e-9 + 2*grain[T]()*math.Max(math.Abs(low), high)
-		return simple(fmt.Sprintf("range=%s:%s,precision=%s", number(low), number(high), number(precision)),
-			[]replication.FieldOption{replication.Range(low, high), replication.Precision(precision)}, 1, readFloat[T], drift, jump,
+		return simple(fmt.Sprintf("range=%s:%s,precision=%s", number(low), number(high), number(precision)), 1, readFloat[T], drift, jump,
 			func(want, got []cell) bool {
 				w, v := valueOf[T](want[0]), valueOf[T](got[0])
 				if w != w {
@@ -135,17 +131,17 @@ func floatField[T float](g *chance) fieldSpec {
 			})
 	case 4, 5:
 		bits, period := uint(2+g.IntN(18)), 2*math.Pi
-		tag, tags := fmt.Sprintf("angle,bits=%d", bits), []replication.FieldOption{replication.Angle(bits)}
+		tag := fmt.Sprintf("angle,bits=%d", bits)
 		if g.one(2) {
 			period = 360
-			tag, tags = tag+",period=360", append(tags, replication.Period(360))
+			tag += ",period=360"
 		}
 		if g.one(4) {
-			tag, tags = tag+",jump", append(tags, replication.Jump())
+			tag += ",jump"
 		}
 		drift, jump := wander[T](g, -9*period, 9*period, period/64)
 		limit := withMargin*period/math.Ldexp(1, int(bits)+1) + 20*grain[T]()*period
-		return simple(tag, tags, 1, readFloat[T], drift, jump, func(want, got []cell) bool {
+		return simple(tag, 1, readFloat[T], drift, jump, func(want, got []cell) bool {
 			w, v := valueOf[T](want[0]), valueOf[T](got[0])
 			if math.IsNaN(w) || math.IsInf(w, 0) {
 				return v == 0 && !isNegativeZero(v)
@@ -157,7 +153,7 @@ func floatField[T float](g *chance) fieldSpec {
 		})
 	case 6:
 		drift, jump := wander[T](g, -70000, 70000, 3)
-		return simple("half", []replication.FieldOption{replication.Half()}, 1, readFloat[T], drift, jump, func(want, got []cell) bool {
+		return simple("half", 1, readFloat[T], drift, jump, func(want, got []cell) bool {
 			w, v := valueOf[T](want[0]), valueOf[T](got[0])
 			if w != w {
 				w = 0

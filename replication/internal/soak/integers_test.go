@@ -5,8 +5,6 @@ import (
 	"math"
 	"reflect"
 	"time"
-
-	"github.com/arche-replicate/arche-replicate/replication"
 )
 
 type integer interface {
@@ -66,32 +64,30 @@ func integerField[T integer](g *chance) fieldSpec {
 	}
 	clamp := func(v T) T { return min(max(v, low), high) }
 	bounds := fmt.Sprintf("range=%d:%d", low, high)
-	between := replication.Range(float64(low), float64(high))
 	bits := reflect.TypeFor[T]().Bits()
-	hint, hints := "", []replication.FieldOption(nil)
+	hint := ""
 	switch g.IntN(5) {
 	case 0:
-		hint, hints = ",linear", []replication.FieldOption{replication.Linear()}
+		hint = ",linear"
 	case 1:
-		hint, hints = ",counter", []replication.FieldOption{replication.Counter()}
+		hint = ",counter"
 	}
 	switch g.IntN(8) {
 	case 0, 1: // at full width
 		if g.one(4) {
-			hint, hints = ",wrap", []replication.FieldOption{replication.Wrap()}
+			hint = ",wrap"
 		}
 		tag := ""
 		if hint != "" {
 			tag = hint[1:]
 		}
-		return simple(tag, hints, 1, read, drift, jump, exact(func(v T) T { return v }))
+		return simple(tag, 1, read, drift, jump, exact(func(v T) T { return v }))
 	case 2: // in steps
 		step := T(1 + g.Uint64N(min(width/2+1, 100)))
 		if step == 1 { // the same as none
 			break
 		}
-		return simple(fmt.Sprintf("%s,step=%d%s", bounds, step, hint),
-			append(hints, between, replication.Step(float64(step))), 1, read, drift, jump,
+		return simple(fmt.Sprintf("%s,step=%d%s", bounds, step, hint), 1, read, drift, jump,
 			func(want, got []cell) bool {
 				v, w := T(got[0].u), clamp(T(want[0].u))
 				off := uint64(max(v, w)) - uint64(min(v, w))
@@ -101,14 +97,14 @@ func integerField[T integer](g *chance) fieldSpec {
 		if bits == 64 { // this rule would overflow
 			break
 		}
-		return simple(bounds+",wrap", []replication.FieldOption{between, replication.Wrap()}, 1, read, drift, jump,
+		return simple(bounds+",wrap", 1, read, drift, jump,
 			exact(func(v T) T {
 				turn := int64(high) - int64(low) + 1
 				return T(int64(low) + ((int64(v)-int64(low))%turn+turn)%turn)
 			}))
 	case 4:
 		n := 2 + g.IntN(1<<min(bits-1, 9)-2)
-		return simple(fmt.Sprintf("enum=%d", n), []replication.FieldOption{replication.Enum(n)}, 1, read, drift, jump,
+		return simple(fmt.Sprintf("enum=%d", n), 1, read, drift, jump,
 			exact(func(v T) T { return min(max(v, 0), T(n-1)) }))
 	case 5:
 		kind := reflect.TypeFor[T]().Kind()
@@ -124,8 +120,8 @@ func integerField[T integer](g *chance) fieldSpec {
 				*v = T(g.Uint64())
 			}
 		}
-		return simple(fmt.Sprintf("flags=%d", n), []replication.FieldOption{replication.Flags(n)}, 1, read,
+		return simple(fmt.Sprintf("flags=%d", n), 1, read,
 			func(v *T) { *v ^= 1 }, flip, exact(func(v T) T { return v & mask }))
 	}
-	return simple(bounds+hint, append(hints, between), 1, read, drift, jump, exact(clamp))
+	return simple(bounds+hint, 1, read, drift, jump, exact(clamp))
 }

@@ -41,7 +41,6 @@ type local struct {
 type fieldSpec struct {
 	typ    reflect.Type
 	tag    string
-	tags   []replication.FieldOption // the same as options; nil if there are none
 	opts   map[string]replication.ComponentOption
 	leaves func(path string, at uintptr, c *cells)
 }
@@ -92,10 +91,10 @@ func lift[T any](path string, offset uintptr, n int, read func(v *T, out []cell)
 }
 
 // simple is a field of a T that is one leaf.
-func simple[T any](tag string, tags []replication.FieldOption, n int, read func(v *T, out []cell), drift func(v *T),
+func simple[T any](tag string, n int, read func(v *T, out []cell), drift func(v *T),
 	jump func(g *chance, v *T), fits func(want, got []cell) bool,
 ) fieldSpec {
-	return fieldSpec{typ: reflect.TypeFor[T](), tag: tag, tags: tags, leaves: func(path string, offset uintptr, c *cells) {
+	return fieldSpec{typ: reflect.TypeFor[T](), tag: tag, leaves: func(path string, offset uintptr, c *cells) {
 		c.add(lift(path, offset, n, read, drift, jump, fits))
 	}}
 }

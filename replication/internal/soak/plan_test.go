@@ -128,8 +128,7 @@ func stepsOf(name string, n int) fieldSpec {
 	var fields []fieldSpec
 	for range n {
 		drift, jump := wander[float32](newChance(uint64(n), 3), -100, 100, 0.5)
-		fields = append(fields, simple("range=-100:100,step=0.5",
-			[]replication.FieldOption{replication.Range(-100, 100), replication.Step(0.5)}, 1, readFloat[float32], drift, jump,
+		fields = append(fields, simple("range=-100:100,step=0.5", 1, readFloat[float32], drift, jump,
 			stepRule[float32](-100, 100, 0.5)))
 	}
 	return fieldsOf(name, fields, false)

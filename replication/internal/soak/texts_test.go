@@ -8,8 +8,6 @@ import (
 	"unsafe"
 
 	"github.com/mlange-42/arche/ecs"
-
-	"github.com/arche-replicate/arche-replicate/replication"
 )
 
 // words holds all texts that the soak puts into components: Arche moves rows without the garbage
@@ -48,7 +46,7 @@ func cut(s string, limit int) string {
 }
 
 func textField(limit int) fieldSpec {
-	return simple(fmt.Sprintf("max=%d", limit), []replication.FieldOption{replication.Max(limit)}, 1,
+	return simple(fmt.Sprintf("max=%d", limit), 1,
 		func(v *string, out []cell) { out[0] = cell{s: strings.Clone(*v)} },
 		func(*string) {},
 		func(g *chance, v *string) { *v = pick(g, words...) },
@@ -61,7 +59,6 @@ func bytesField(g *chance) fieldSpec {
 	limit := 1 + g.IntN(room)
 	s := fieldSpec{
 		typ: reflect.ArrayOf(room, reflect.TypeFor[byte]()), tag: fmt.Sprintf("max=%d", limit),
-		tags: []replication.FieldOption{replication.Max(limit)},
 	}
 	s.leaves = func(path string, offset uintptr, c *cells) {
 		bytes := func(p unsafe.Pointer) []byte { return unsafe.Slice(at[byte](p, offset), room) }
@@ -87,7 +84,7 @@ func bytesField(g *chance) fieldSpec {
 }
 
 func boolField(*chance) fieldSpec {
-	return simple("", nil, 1, func(v *bool, out []cell) {
+	return simple("", 1, func(v *bool, out []cell) {
 		if *v {
 			out[0] = cell{u: 1}
 		} else {

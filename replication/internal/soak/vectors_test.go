@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"unsafe"
-
-	"github.com/arche-replicate/arche-replicate/replication"
 )
 
 func ptr[T any](v *T) unsafe.Pointer { return unsafe.Pointer(v) }
@@ -74,8 +72,8 @@ func lengthIsOne[T float](of []cell) bool {
 }
 
 // vectorField is a direction or rotation of type V with n numbers of type T.
-func vectorField[V any, T float](n int, tag string, option replication.FieldOption, fits func(want, got []cell) bool) fieldSpec {
-	return simple(tag, []replication.FieldOption{option}, n,
+func vectorField[V any, T float](n int, tag string, fits func(want, got []cell) bool) fieldSpec {
+	return simple(tag, n,
 		func(v *V, out []cell) { readNumbers(numbersAt[T](ptr(v), n), out) },
 		func(v *V) { turn(numbersAt[T](ptr(v), n)) },
 		func(g *chance, v *V) { spin(g, numbersAt[T](ptr(v), n)) }, fits)
@@ -98,9 +96,9 @@ func directionField[T float](g *chance) fieldSpec {
 	}
 	tag := fmt.Sprintf("unit,bits=%d", bits)
 	if g.one(2) {
-		return vectorField[vector[T], T](3, tag, replication.UnitVector(bits), fits)
+		return vectorField[vector[T], T](3, tag, fits)
 	}
-	return vectorField[[3]T, T](3, tag, replication.UnitVector(bits), fits)
+	return vectorField[[3]T, T](3, tag, fits)
 }
 
 func rotationField[T float](g *chance) fieldSpec {
@@ -120,7 +118,7 @@ func rotationField[T float](g *chance) fieldSpec {
 	}
 	tag := fmt.Sprintf("quat,bits=%d", bits)
 	if g.one(2) {
-		return vectorField[rotation[T], T](4, tag, replication.Quat(bits), fits)
+		return vectorField[rotation[T], T](4, tag, fits)
 	}
-	return vectorField[[4]T, T](4, tag, replication.Quat(bits), fits)
+	return vectorField[[4]T, T](4, tag, fits)
 }
