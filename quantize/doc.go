@@ -6,16 +6,14 @@
 //
 // # Choosing a quantiser
 //
-//	Int, Uint      whole numbers of a range   exact
+//	Int, Uint      whole numbers of a range   exact; Int also wraps: hours, degrees
 //	IntStep        the same in equal steps    half a step off at most
-//	IntWrap        whole numbers that wrap    hours, degrees
 //	Fixed          a grid of equal steps      the same error everywhere; the usual choice for positions
 //	Float          a small float              finer towards zero, for a few bits more than Fixed
 //	Half           IEEE 754 binary16          for fields that are halves elsewhere too
 //	Angle          a number that wraps        heading, phase, time of day
 //	UnitVector     a direction, two codes     octahedral mapping
 //	Quat           a rotation, four codes     smallest three
-//	Raw32, Raw64   the bits of a float        exact, NaN and all
 //
 // # The contract
 //
@@ -40,14 +38,12 @@
 //	            NaN              ±Inf     out of range     -0              tiny (denormal)
 //	Int, Uint   -                -        nearest bound *  -               -
 //	IntStep     -                -        nearest bound *  -               -
-//	IntWrap     -                -        cannot happen    -               -
 //	Fixed       low bound *      bound *  nearest bound *  as +0           nearest step
 //	Float       0, else low *    bound *  nearest bound *  as +0           nearest step
 //	Half        0 *              ±65504 * ±65504 *         as +0           nearest step
 //	Angle       0 *              0 *      cannot happen    as +0           nearest step
 //	UnitVector  +Z *             +Z *     normalised       as +0           normalised
 //	Quat        identity *       identity * normalised     as +0           normalised
-//	Raw32/64    kept             kept     cannot happen    kept            kept
 //
 // An asterisk marks ok == false. For Float, NaN gives zero if the range contains it, else the low bound. For UnitVector
 // and Quat, one bad component spoils the entire value, and so does a length of zero.

@@ -42,6 +42,18 @@ func (q Int) Encode(v int64) (code uint64, ok bool) {
 	return uint64(v) - uint64(q.low), true
 }
 
+// EncodeWrap returns the code of v less full turns: high+1 is low again, as in degrees 0..359 and hours 0..23.
+func (q Int) EncodeWrap(v int64) (code uint64) {
+	turn := q.Max() + 1
+	switch {
+	case v >= q.low && v <= q.high:
+		return uint64(v) - uint64(q.low)
+	case v > q.high:
+		return (uint64(v) - uint64(q.low)) % turn
+	}
+	return q.Max() - (uint64(q.low)-uint64(v)-1)%turn
+}
+
 // Decode returns the number a code stands for, or 0 and false if code > Max.
 func (q Int) Decode(code uint64) (v int64, ok bool) {
 	if code > q.Max() {

@@ -201,9 +201,9 @@ func (col slowColumn) read(v reflect.Value, dst []uint32) (ok bool) {
 		return col.readText(v, dst)
 	case field.OpRaw:
 		if q.Kind == reflect.Float32 {
-			code, ok = quantize.Raw32{}.Encode(*float32At(v))
+			code, ok = uint64(math.Float32bits(*float32At(v))), true
 		} else {
-			code, ok = quantize.Raw64{}.Encode(v.Float())
+			code, ok = math.Float64bits(v.Float()), true
 		}
 	case field.OpFixed:
 		code, ok = q.Fixed.Encode(v.Float())

@@ -52,7 +52,6 @@ type Codec struct {
 	Unit  quantize.UnitVector
 	Quat  quantize.Quat
 	step  quantize.IntStep
-	wrap  quantize.IntWrap
 	kind  delta.Kind // how the codes change from tick to tick
 	jumps bool       // the tag has jump
 	reach float64    // from how far a recorded code is held, in steps; 0 if none is
@@ -242,11 +241,10 @@ func (q *Codec) StepCode(v int64, positive bool) (code uint64, ok bool) {
 // WrapCode returns the code of an integer that wraps round, given like that of [Codec.StepCode].
 func (q *Codec) WrapCode(v int64, positive bool) (code uint64) {
 	if v < 0 && positive {
-		low, _ := q.wrap.Range() // not negative, so that there are fewer codes than 2^64
+		low, _ := q.Int.Range() // not negative, so that there are fewer codes than 2^64
 		return (uint64(v) - uint64(low)) % (q.Max + 1)
 	}
-	code, _ = q.wrap.Encode(v)
-	return code
+	return q.Int.EncodeWrap(v)
 }
 
 // IntegerRange returns the least and the largest value of an integer, as the bits of an int64 if it is signed. low and
@@ -254,14 +252,12 @@ func (q *Codec) WrapCode(v int64, positive bool) (code uint64) {
 func (q *Codec) IntegerRange(low, high uint64) (least, most uint64) {
 	var from, to int64
 	switch q.Op {
-	case OpInt:
+	case OpInt, OpIntWrap:
 		from, to = q.Int.Range()
 	case OpUint:
 		return q.Uint.Range()
 	case OpIntStep:
 		from, to = q.step.Range()
-	case OpIntWrap:
-		from, to = q.wrap.Range()
 	default:
 		return low, high
 	}
@@ -275,7 +271,7 @@ func (q *Codec) IntegerValue(code uint64, old int64) (v int64) {
 	case OpIntStep:
 		v, _ = q.step.Decode(code)
 	case OpIntWrap:
-		v, _ = q.wrap.Decode(code)
+		v, _ = q.Int.Decode(code)
 	default:
 		v = old&^int64(q.Max) | int64(code&q.Max)
 	}

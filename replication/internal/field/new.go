@@ -262,8 +262,8 @@ func (b *builder) checkRange(okLow, okHigh, ordered bool) error {
 // grid is for an integer with a range and step or wrap.
 func (b *builder) grid(low, high int64) (err error) {
 	if !b.tag.step.given {
-		b.wrap, err = quantize.NewIntWrap(low, high)
-		b.Op, b.Bits, b.Max = OpIntWrap, b.wrap.Bits(), b.wrap.Max()
+		b.Int, err = quantize.NewInt(low, high)
+		b.Op, b.Bits, b.Max = OpIntWrap, b.Int.Bits(), b.Int.Max()
 		return err
 	}
 	step := b.tag.step.value
