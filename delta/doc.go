@@ -12,7 +12,6 @@
 //   - [Columns] makes the bits of Packed for up to 64 neighbouring slots, component by component.
 //   - [Compact] does the same in fewer bits, for one receiver: a [Model] learns what is likely,
 //     and a [RangeEncoder] spends few bits on it.
-//   - [Set] is an entity's component set, coded as a difference as well.
 //   - [Names] names the baselines of an update.
 //
 // For every row, baseline and second baseline, decoding what was encoded gives the row

@@ -146,23 +146,19 @@ func (x *endpoint) send(t *testing.T, w *bitbuf.Writer, now Tick, state gameStat
 			w.WriteBool(names.AtFront(b))
 			names.Write(w, b)
 		}
-		var set, ref Set
 		base, base2 := make([][]uint32, len(rows)), make([][]uint32, len(rows))
 		for c := range rows {
-			if rows[c] != nil {
-				set.Add(c)
-			}
 			if ok {
-				if base[c] = row(c, e, b.A1); base[c] != nil {
-					ref.Add(c)
-				}
+				base[c] = row(c, e, b.A1)
 				if b.Two {
 					base2[c] = row(c, e, b.A2)
 				}
 			}
 		}
-		WriteSet(w, &set, &ref)
-		for c := range set.All() {
+		for c := range rows {
+			if w.WriteBool(rows[c] != nil); rows[c] == nil {
+				continue
+			}
 			require.True(t, histories[c].Has(e))
 			x.packed.EncodeRow(w, c, histories[c].Row(e), base[c], base2[c], simulatedRatio(now, b))
 		}
@@ -186,15 +182,11 @@ func (x *endpoint) receive(t *testing.T, r *bitbuf.Reader, now Tick, entities in
 				base2 = x.held[b.A2][e]
 			}
 		}
-		var ref Set
-		for c := range base {
-			if base[c] != nil {
-				ref.Add(c)
-			}
-		}
-		set := ReadSet(r, &ref, len(x.layout.Components))
 		state[e] = make([][]uint32, len(x.layout.Components))
-		for c := range set.All() {
+		for c := range state[e] {
+			if !r.ReadBool() {
+				continue
+			}
 			state[e][c] = make([]uint32, x.layout.Components[c].Words())
 			x.packed.DecodeRow(r, c, state[e][c], base[c], base2[c], ratio)
 		}

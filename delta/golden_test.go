@@ -194,25 +194,3 @@ func TestNamesOfKnownBits(t *testing.T) {
 		require.Equal(t, strings.ReplaceAll(step.want, " ", ""), bitsOf(&w)[from:])
 	}
 }
-
-func TestSetsOfKnownBits(t *testing.T) {
-	set := func(components ...int) (s Set) {
-		for _, c := range components {
-			s.Add(c)
-		}
-		return s
-	}
-	for _, c := range []struct {
-		s, ref Set
-		want   string
-	}{
-		{set(), set(), "1"},                     // no difference
-		{set(0), set(), "010 1"},                // one, at 0
-		{set(), set(2), "010 011"},              // one, at 0+2
-		{set(1, 2), set(2, 5), "011 010 00100"}, // two, at 1 and 2+3
-	} {
-		w := bitbuf.NewWriter(make([]byte, 64))
-		WriteSet(&w, &c.s, &c.ref)
-		require.Equal(t, strings.ReplaceAll(c.want, " ", ""), bitsOf(&w))
-	}
-}

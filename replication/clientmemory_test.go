@@ -7,6 +7,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -47,10 +48,10 @@ func TestMoreComponentSetsThanAClientKnows(t *testing.T) {
 	e := x.spawn()
 	x.rounds(3)
 	for k := range tags { // as if so many had been used already
-		x.client.recv.Layouts.Of(delta.Set{1 << k})
+		x.client.recv.Layouts.Of(wire.ComponentSet{1 << k})
 	}
 	for n := uint64(0); len(x.client.recv.Layouts.Known) < receive.MaxLayouts; n++ {
-		x.client.recv.Layouts.Of(delta.Set{n})
+		x.client.recv.Layouts.Of(wire.ComponentSet{n})
 	}
 	for n := 1; n < 1<<tags; n += 37 {
 		for i := range tags {

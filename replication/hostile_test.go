@@ -297,7 +297,7 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 			beginEntries(w, unusedSlots(650, wire.EntryFull)...)
 			for range 650 {
 				w.WriteExpGolomb(1, wire.GenerationOrder)
-				delta.WriteSet(w, &delta.Set{}, &delta.Set{})
+				wire.WriteComponentSet(w, &wire.ComponentSet{}, &wire.ComponentSet{})
 			}
 		},
 		"the last slot": func(w *bitbuf.Writer) {
@@ -306,14 +306,14 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 		"many layouts": func(w *bitbuf.Writer) {
 			const n = 8 * size / 24
 			beginEntries(w, farApart(n, wire.EntryFull)...)
-			var set delta.Set
+			var set wire.ComponentSet
 			for i := range n {
 				w.WriteExpGolomb(1, wire.GenerationOrder)
-				next := delta.Set{}
+				next := wire.ComponentSet{}
 				if i%2 == 0 {
 					next.Add(4)
 				}
-				delta.WriteSet(w, &next, &set)
+				wire.WriteComponentSet(w, &next, &set)
 				set = next
 			}
 		},
@@ -396,9 +396,9 @@ func TestTicksHalfACircleApartDontPanic(t *testing.T) {
 	entity := func(w *bitbuf.Writer) {
 		beginEntries(w, wire.ListedSlot{Kind: wire.EntryFull})
 		w.WriteExpGolomb(1, wire.GenerationOrder)
-		set := delta.Set{}
+		set := wire.ComponentSet{}
 		set.Add(4)
-		delta.WriteSet(w, &set, &delta.Set{})
+		wire.WriteComponentSet(w, &set, &wire.ComponentSet{})
 	}
 	for i, tick := range []uint32{100, 100 + 1<<31} {
 		_ = x.client.Receive(x.forgeState(uint32(i+1), tick, entity))
@@ -451,10 +451,10 @@ func TestTwoRelationsInOneSetDontPanic(t *testing.T) {
 	packet := x.forgeState(x.client.recv.Window.Newest+1, x.client.recv.NearTick+1, func(w *bitbuf.Writer) {
 		beginEntries(w, wire.ListedSlot{Slot: 1, Kind: wire.EntryFull})
 		w.WriteExpGolomb(1, wire.GenerationOrder)
-		set := delta.Set{}
+		set := wire.ComponentSet{}
 		set.Add(0)
 		set.Add(1)
-		delta.WriteSet(w, &set, &delta.Set{})
+		wire.WriteComponentSet(w, &set, &wire.ComponentSet{})
 		w.WriteBits(0, 16)
 	})
 	require.NotPanics(t, func() {

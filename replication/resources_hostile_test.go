@@ -25,13 +25,13 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 	x.rounds(3) // forged packets are later than the known resources
 	packed := delta.NewPacked(x.client.schema.Layout)
 	fullState := func(w *bitbuf.Writer, slot uint32, components ...int) {
-		var set delta.Set
+		var set wire.ComponentSet
 		for _, k := range components {
 			set.Add(k)
 		}
 		beginEntries(w, wire.ListedSlot{Slot: slot, Kind: wire.EntryFull})
 		w.WriteExpGolomb(1, wire.GenerationOrder)
-		delta.WriteSet(w, &set, &delta.Set{})
+		wire.WriteComponentSet(w, &set, &wire.ComponentSet{})
 		for _, k := range components {
 			c := &x.client.schema.Components[k]
 			packed.EncodeRow(w, k, make([]uint32, c.Words), nil, nil, 0)

@@ -8,6 +8,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // A settledOracle remembers what the server had and what every peer saw, in every tick, and compares it
@@ -26,7 +27,7 @@ type oracleVersion struct {
 	tick       uint32
 	alive      bool
 	generation uint16
-	set        delta.Set
+	set        wire.ComponentSet
 	rows       [][]uint32 // by component; nil: the slot has none
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
@@ -119,7 +118,7 @@ func (a *Applier) writeRow(slot uint32, m *replica, at *receive.Place, row []uin
 
 // writeRows writes the rows of a state into the entity's components. old is the state that the
 // components show, or nil if that is not known; had are those that the entity had before it.
-func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldState, had *delta.Set) {
+func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldState, had *wire.ComponentSet) {
 	if !archeutil.Alive(a.View.World, m.Entity) {
 		return // a listener of the world removed it when its components changed
 	}
@@ -186,7 +185,7 @@ func (a *Applier) forgetEntity(slot uint32, m *replica) {
 // that they are added again. It reports whether there are any. If the server spawned the entity anew, it has added all.
 func (a *Applier) forgetRemoved(m *replica, anew bool) bool {
 	has := m.Layout.Set
-	var kept delta.Set // what the server has not removed since
+	var kept wire.ComponentSet // what the server has not removed since
 	if !anew {
 		if kept = m.Held.Kept(has, m.Tick); kept == has {
 			return false
@@ -356,9 +355,9 @@ func (a *Applier) applyResources(m *replica) {
 
 // shownResources returns the state that the world's resources show, or nil if that is not known, and those of them that
 // the server has not removed since.
-func shownResources(m *replica) (old *receive.HeldState, kept delta.Set) {
+func shownResources(m *replica) (old *receive.HeldState, kept wire.ComponentSet) {
 	if !m.Shown {
-		return nil, delta.Set{}
+		return nil, wire.ComponentSet{}
 	}
 	if !m.partly {
 		old = m.Held.At(m.Tick)

@@ -44,7 +44,7 @@ func (h *hashCheck) readHashes(body []byte, compare bool) bool {
 	r := bitbuf.NewReader(body)
 	r.ReadBits(8)
 	tick := delta.Tick(r.ReadBits(32))
-	var set delta.Set
+	var set wire.ComponentSet
 	next := uint64(0)
 	for r.ReadBool() {
 		gap := r.ReadExpGolomb(wire.HashGapOrder)
@@ -55,7 +55,7 @@ func (h *hashCheck) readHashes(body []byte, compare bool) bool {
 		next += gap + 1
 		generation := uint16(r.ReadBits(16))
 		age := r.ReadExpGolomb(0)
-		set = delta.ReadSet(&r, &set, len(h.schema.Components))
+		set = wire.ReadComponentSet(&r, &set, len(h.schema.Components))
 		if r.Err() != nil {
 			return false
 		}
@@ -128,7 +128,7 @@ func (h *hashCheck) noteHashes(slot uint32, state *receive.HeldState, d *Diverge
 }
 
 // compareSets returns how a state differs in generation or component set.
-func compareSets(s *schema.Schema, state *receive.HeldState, generation uint16, set *delta.Set) *Divergence {
+func compareSets(s *schema.Schema, state *receive.HeldState, generation uint16, set *wire.ComponentSet) *Divergence {
 	if state.Generation != generation {
 		return &Divergence{Got: state.Generation, Want: generation}
 	}

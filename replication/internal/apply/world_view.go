@@ -6,7 +6,6 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
@@ -33,7 +32,7 @@ type worldView struct {
 	mark       archeutil.WorldWatch
 	Resources  archeutil.ResourceTypes
 	Replicas   replicaTable
-	Replaced   delta.Set // components that play-out overwrites, with targets, which Verify leaves out
+	Replaced   wire.ComponentSet // components that play-out overwrites, with targets, which Verify leaves out
 
 	codes []uint32 // scratch memory for a component's codes
 	lock  ecs.Mask // of no component, for the query that locks the world
@@ -258,7 +257,7 @@ func (v *worldView) removeResource(component int) {
 }
 
 // RelationTypes returns the components that are relations of Arche.
-func (v *worldView) RelationTypes() (set delta.Set) {
+func (v *worldView) RelationTypes() (set wire.ComponentSet) {
 	for k, id := range v.Components {
 		if info, ok := ecs.ComponentInfo(v.World, id); ok && info.IsRelation && !v.Resources.Set.Has(k) {
 			set.Add(k)

@@ -35,7 +35,7 @@ var rooms = []room{
 	{"baseline", "which acknowledged ticks an update is taken against", "snapshot delta"},
 	{"choice", "the most urgent of some slots", "snapshot bitset"},
 	{"snapshot", "the world as slots, versions and changes, once per tick", "archeutil schema config wire bitset delta ecs"},
-	{"archeutil", "what Arche lacks", "schema wire bitset delta ecs"},
+	{"archeutil", "what Arche lacks", "schema wire bitset ecs"},
 	{"blend", "component values between two states", "schema field delta"},
 	{"schema", "registered types: columns of fields, rows, the schema text", "field wire bitset delta ecs"},
 	{"field", "one field: its tag, its codec, loops over values in memory", "wire quantize delta ecs"},

@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"unsafe"
 
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -57,8 +57,8 @@ func describe(v reflect.Value) string {
 
 // ResourceSet knows which types of the schema are resources.
 type ResourceSet struct {
-	Set delta.Set // by component
-	Any bool      // there are some
+	Set wire.ComponentSet // by component
+	Any bool              // there are some
 }
 
 // In reports whether the slot is the one of the resources.
@@ -66,7 +66,7 @@ func (r *ResourceSet) In(slot int) bool { return r.Any && slot == ResourceSlot }
 
 // Fits reports whether a slot can hold a set of components: resources in their own slot, others
 // elsewhere.
-func (r *ResourceSet) Fits(slot uint32, set *delta.Set) bool {
+func (r *ResourceSet) Fits(slot uint32, set *wire.ComponentSet) bool {
 	wrong := r.Set
 	if r.In(int(slot)) {
 		for i := range wrong {

@@ -132,7 +132,7 @@ func (x *Writer) putFull(c *delta.Compact, entry *Entry) {
 }
 
 // putSet writes how a component set differs from another one.
-func (x *Writer) putSet(set, ref *delta.Set) {
+func (x *Writer) putSet(set, ref *wire.ComponentSet) {
 	diff := *set
 	for c := range ref.All() {
 		diff.Toggle(c)

@@ -77,7 +77,7 @@ type Walk struct {
 	fresh  bool // the last slot was not listed
 	again  bool // the last listed slot was carried
 	names  names
-	Set    delta.Set
+	Set    wire.ComponentSet
 }
 
 // Begin starts a packet of tick now, with the model of a state or a new one.

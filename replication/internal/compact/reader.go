@@ -81,7 +81,7 @@ func (x *Reader) getTree(tree int, n uint) uint {
 }
 
 // GetSet reads the difference of a component set to ref, for a schema of n components.
-func (x *Reader) GetSet(ref *delta.Set, n int) delta.Set {
+func (x *Reader) GetSet(ref *wire.ComponentSet, n int) wire.ComponentSet {
 	s := *ref
 	next := uint64(0)
 	for count := x.D.GetExpGolomb(0); count > 0 && x.D.Err() == nil; count-- {

@@ -142,7 +142,7 @@ func Before(v *delta.Versions, t delta.Tick) (row []uint32, known bool) {
 
 // SetAt returns the component set of a slot at an earlier tick. It returns false if the history no
 // longer has it.
-func SetAt(s *snapshot.Snapshot, slot int, t delta.Tick) (set delta.Set, known bool) {
+func SetAt(s *snapshot.Snapshot, slot int, t delta.Tick) (set wire.ComponentSet, known bool) {
 	for k, h := range s.Histories {
 		switch _, found := h.At(slot, t); found {
 		case delta.Forgotten:

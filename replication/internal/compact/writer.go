@@ -35,12 +35,12 @@ func NewWriter(s *snapshot.Snapshot) *Writer {
 type Entry struct {
 	Kind     wire.EntryKind
 	Name     Name
-	Set, ref delta.Set // of wire.EntrySetChange
-	Payload  []byte    // of wire.EntryPart
-	Part     [4]uint64 // of wire.EntryPart: age, total, size, index; of wire.EntryFull: generation
-	Work     int       // upper bound, see config/work.go
-	Bits     int32     // that the rows of wire.EntryFull took
-	Far      bool      // an update so far from its baselines that the full state may be shorter
+	Set, ref wire.ComponentSet // of wire.EntrySetChange
+	Payload  []byte            // of wire.EntryPart
+	Part     [4]uint64         // of wire.EntryPart: age, total, size, index; of wire.EntryFull: generation
+	Work     int               // upper bound, see config/work.go
+	Bits     int32             // that the rows of wire.EntryFull took
+	Far      bool              // an update so far from its baselines that the full state may be shorter
 }
 
 const (

@@ -219,7 +219,7 @@ func FullIsSmaller(s *snapshot.Snapshot, slot, update int) bool {
 	var head [maxSetBytes]byte
 	w := bitbuf.NewWriter(head[:])
 	w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
-	delta.WriteSet(&w, &info.Set, &delta.Set{})
+	wire.WriteComponentSet(&w, &info.Set, &wire.ComponentSet{})
 	return update > width+w.Len()
 }
 
@@ -260,7 +260,7 @@ func (c *Cache) EncodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 		}
 		if base != info.Set {
 			kind = wire.EntrySetChange
-			delta.WriteSet(w, &info.Set, &base)
+			wire.WriteComponentSet(w, &info.Set, &base)
 		}
 	}
 	oldest := b.A1

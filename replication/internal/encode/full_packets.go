@@ -25,7 +25,7 @@ type FullPackets struct {
 	w        bitbuf.Writer // contents of its entries
 	contents []byte
 	lists    wire.SlotLists
-	set      delta.Set // of the entry before
+	set      wire.ComponentSet // of the entry before
 	work     int
 	buf      []byte // bodies of packets
 	used     int
@@ -73,7 +73,7 @@ func (f *FullPackets) Fill(c *Cache, slots bitset.Set) {
 func (f *FullPackets) open(s *snapshot.Snapshot) {
 	f.w.Reset(f.contents[:roomOf(s)])
 	f.lists.BeginApart()
-	f.set, f.work = delta.Set{}, 0
+	f.set, f.work = wire.ComponentSet{}, 0
 	n := len(f.Records.List)
 	f.Packets = append(f.Packets, SharedPacket{Base: s.Tick - 1, first: n, end: n})
 }
@@ -145,9 +145,9 @@ func (f *FullPackets) Finish(counts *Counts) {
 
 // WriteFullHead writes the head of the full state of a slot: the generation, and the component set as the difference
 // from that of the full state before, which it replaces.
-func WriteFullHead(w *bitbuf.Writer, s *snapshot.Snapshot, slot int, before *delta.Set) {
+func WriteFullHead(w *bitbuf.Writer, s *snapshot.Snapshot, slot int, before *wire.ComponentSet) {
 	info := &s.Slots.Info[slot]
 	w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
-	delta.WriteSet(w, &info.Set, before)
+	wire.WriteComponentSet(w, &info.Set, before)
 	*before = info.Set
 }

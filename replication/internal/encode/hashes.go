@@ -2,20 +2,19 @@ package encode
 
 import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // WriteHashes writes the hashes of a slot's state, as far as there is room. next is the slot after the one before, and
 // set the component set of that, which it replaces.
-func WriteHashes(s *snapshot.Snapshot, w *bitbuf.Writer, slot, next int, set *delta.Set) {
+func WriteHashes(s *snapshot.Snapshot, w *bitbuf.Writer, slot, next int, set *wire.ComponentSet) {
 	info := &s.Slots.Info[slot]
 	w.WriteBool(true)
 	w.WriteExpGolomb(uint64(slot-next), wire.HashGapOrder)
 	w.WriteBits(uint64(info.Generation), 16)
 	w.WriteExpGolomb(uint64(s.Tick-s.Slots.ChangedAt[slot]), 0)
-	delta.WriteSet(w, &info.Set, set)
+	wire.WriteComponentSet(w, &info.Set, set)
 	*set = info.Set
 	for k := range set.All() {
 		row := s.Histories[k].Row(slot)

@@ -1,9 +1,9 @@
 package interest
 
 import (
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // Which sub-entities a peer sees: those of the entities in its view whose condition holds for it.
@@ -15,7 +15,7 @@ func (p *Sight) AskConditions(picks func(ask any) bool) {
 	if len(conditions) == 0 {
 		return
 	}
-	p.View.picked = delta.Set{}
+	p.View.picked = wire.ComponentSet{}
 	for k := range conditions {
 		if c := &conditions[k]; c.Kind != schema.OnlyFor || picks(c.Ask) {
 			p.View.picked.Add(k)

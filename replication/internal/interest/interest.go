@@ -1,10 +1,10 @@
 package interest
 
 import (
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -32,9 +32,9 @@ type View struct {
 	room     int // how many slots the client takes, from 0 on; 0: all
 	withheld int // live slots that would be in view if the client had room
 
-	kept     *keptSubEntities // with Keep, if the schema has conditions
-	Released bool             // Keep ended, so what was kept is gone
-	picked   delta.Set        // conditions that hold for the peer; only those of OnlyFor may be missing
+	kept     *keptSubEntities  // with Keep, if the schema has conditions
+	Released bool              // Keep ended, so what was kept is gone
+	picked   wire.ComponentSet // conditions that hold for the peer; only those of OnlyFor may be missing
 
 	passes    map[*snapshot.Table]bool // results of Filter
 	lastTable *snapshot.Table          // and the last one of them

@@ -22,7 +22,7 @@ func emptySchema() *schema.Schema {
 
 // newTestReceiver returns a receiver in a session.
 func newTestReceiver(slots uint32, useCompact bool) *Receiver {
-	rc := NewReceiver(emptySchema(), new(counters.ClientCounters), slots, delta.Set{})
+	rc := NewReceiver(emptySchema(), new(counters.ClientCounters), slots, wire.ComponentSet{})
 	rc.Begin(&wire.Welcome{Window: 64, Tick: 10, Compact: useCompact})
 	return &rc
 }
@@ -103,7 +103,7 @@ func TestStatesInPartsEndWithTheirBits(t *testing.T) {
 		rc := newTestReceiver(1<<10, false)
 		w := bitbuf.NewWriter(make([]byte, 100))
 		w.WriteExpGolomb(1, wire.GenerationOrder)
-		delta.WriteSet(&w, &delta.Set{}, &delta.Set{})
+		wire.WriteComponentSet(&w, &wire.ComponentSet{}, &wire.ComponentSet{})
 		w.WriteBits(0, uint(more))
 		state := w.Bytes()
 		err := rc.commitPart(&stagedPart{slot: 5, tick: 20, total: len(state), size: len(state), bytes: state}, 20)
@@ -117,7 +117,7 @@ func TestGenerationsHave16Bits(t *testing.T) {
 	for generation, ok := range map[uint64]bool{0: true, 1<<16 - 1: true, 1 << 16: false, 1<<16 + 1: false, 1 << 40: false} {
 		w := bitbuf.NewWriter(make([]byte, 100))
 		w.WriteExpGolomb(generation, wire.GenerationOrder)
-		delta.WriteSet(&w, &delta.Set{}, &delta.Set{})
+		wire.WriteComponentSet(&w, &wire.ComponentSet{}, &wire.ComponentSet{})
 		p := packedEntries{r: bitbuf.NewReader(w.Bytes())}
 		var e entryHead
 		p.full(&e)

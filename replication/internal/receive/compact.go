@@ -92,7 +92,9 @@ func (c *compactEntries) full(e *entryHead) {
 	e.full = c.Walk.Set
 }
 
-func (c *compactEntries) set(ref *delta.Set) delta.Set { return c.GetSet(ref, c.components) }
+func (c *compactEntries) set(ref *wire.ComponentSet) wire.ComponentSet {
+	return c.GetSet(ref, c.components)
+}
 
 func (c *compactEntries) beginFull(int) { c.beginUpdate(0, 0, 0, 0) }
 

@@ -17,7 +17,7 @@ type entryReader interface {
 	// an error.
 	next(e *entryHead) bool
 	// set reads a component set as a difference from another one.
-	set(ref *delta.Set) delta.Set
+	set(ref *wire.ComponentSet) wire.ComponentSet
 	// beginFull starts the rows of an entry without baseline. They take at least minBits.
 	beginFull(minBits int)
 	// beginUpdate starts the rows of an entry with baselines. So many of them may differ from the
@@ -43,9 +43,9 @@ type entryReader interface {
 type entryHead struct {
 	slot       uint32
 	kind       wire.EntryKind
-	generation uint16       // of an EntryFull
-	full       delta.Set    // its component set
-	baselines  compact.Name // of an EntryUpdate, EntryNamed or EntrySetChange
+	generation uint16            // of an EntryFull
+	full       wire.ComponentSet // its component set
+	baselines  compact.Name      // of an EntryUpdate, EntryNamed or EntrySetChange
 }
 
 // input is what a receiver needs to read packets in either coding.

@@ -245,10 +245,10 @@ func (h *HeldStates) HadLayout(layout *Layout, t delta.Tick) bool {
 
 // Kept returns those of some components that every state of a later tick than t has: none if the slot was empty in
 // between.
-func (h *HeldStates) Kept(components delta.Set, t delta.Tick) delta.Set {
+func (h *HeldStates) Kept(components wire.ComponentSet, t delta.Tick) wire.ComponentSet {
 	for s := range h.After(t) {
 		if _, ended := s.Ended(); ended {
-			return delta.Set{}
+			return wire.ComponentSet{}
 		}
 		for w := range components {
 			components[w] &= s.Layout.Set[w]

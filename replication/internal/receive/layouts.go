@@ -1,9 +1,9 @@
 package receive
 
 import (
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // Component layouts: where a held state keeps the row of each component. All states with the same
@@ -11,7 +11,7 @@ import (
 
 // A Layout is a component set and where a state has the rows of its components.
 type Layout struct {
-	Set     delta.Set
+	Set     wire.ComponentSet
 	offsets []int // by component: where its row begins in the words, noRow, or sharedAt less where its index is
 	words   int
 	rows    *archeutil.RowPool
@@ -49,21 +49,21 @@ const (
 )
 
 // newLayouts returns an empty table. relations has the components that are relations of Arche.
-func newLayouts(s *schema.Schema, relations delta.Set) layouts {
-	return layouts{schema: s, Rows: new(archeutil.RowPool), Relations: relations, Known: map[delta.Set]*Layout{}}
+func newLayouts(s *schema.Schema, relations wire.ComponentSet) layouts {
+	return layouts{schema: s, Rows: new(archeutil.RowPool), Relations: relations, Known: map[wire.ComponentSet]*Layout{}}
 }
 
 // layouts knows the layouts of the component sets that were received.
 type layouts struct {
 	schema    *schema.Schema
 	Rows      *archeutil.RowPool
-	Relations delta.Set // the components that are relations of Arche
-	Known     map[delta.Set]*Layout
+	Relations wire.ComponentSet // the components that are relations of Arche
+	Known     map[wire.ComponentSet]*Layout
 }
 
 // Of returns the layout of a set. It returns nil if there are too many layouts, and for a set with
 // two relations, since Arche panics on such an entity.
-func (k *layouts) Of(set delta.Set) *Layout {
+func (k *layouts) Of(set wire.ComponentSet) *Layout {
 	if l := k.Known[set]; l != nil {
 		return l
 	}
@@ -144,7 +144,7 @@ func (k *layouts) bare() *Layout {
 	if k.schema.Link < 0 {
 		return nil
 	}
-	var set delta.Set
+	var set wire.ComponentSet
 	set.Add(k.schema.Link)
 	return k.Of(set)
 }

@@ -51,7 +51,7 @@ func (p *packedEntries) begin(body []byte, end int, limit uint32, tick delta.Tic
 
 // beginState starts a state that was sent in parts. It is in Packed in every session.
 func (p *packedEntries) beginState(state []byte, e *entryHead) {
-	p.r, p.context.Set = bitbuf.NewReader(state), delta.Set{}
+	p.r, p.context.Set = bitbuf.NewReader(state), wire.ComponentSet{}
 	p.full(e)
 }
 
@@ -93,7 +93,9 @@ func (p *packedEntries) full(e *entryHead) {
 	e.generation, e.full = uint16(generation), p.context.Set
 }
 
-func (p *packedEntries) set(ref *delta.Set) delta.Set { return delta.ReadSet(&p.r, ref, p.components) }
+func (p *packedEntries) set(ref *wire.ComponentSet) wire.ComponentSet {
+	return wire.ReadComponentSet(&p.r, ref, p.components)
+}
 
 func (p *packedEntries) beginFull(minBits int) {
 	if minBits > p.r.Remaining() {

@@ -51,7 +51,7 @@ type Receiver struct {
 
 // NewReceiver returns a receiver that has received nothing. slots is how many slots the client
 // takes, relations which components are relations of Arche.
-func NewReceiver(s *schema.Schema, stats *counters.ClientCounters, slots uint32, relations delta.Set) Receiver {
+func NewReceiver(s *schema.Schema, stats *counters.ClientCounters, slots uint32, relations wire.ComponentSet) Receiver {
 	rc := Receiver{
 		schema: s, stats: stats,
 		Layouts:  newLayouts(s, relations),

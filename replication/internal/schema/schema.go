@@ -237,7 +237,7 @@ func (c *Component) rowOf(codes []uint64) (row []uint32) {
 }
 
 // FullWork returns the work of decoding an entry without a baseline.
-func (s *Schema) FullWork(set *delta.Set) int {
+func (s *Schema) FullWork(set *wire.ComponentSet) int {
 	work := wire.SlotWork
 	for k := range set.All() {
 		work += s.Components[k].Layout.Work()

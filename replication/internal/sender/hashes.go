@@ -21,9 +21,8 @@ func (h *hashing) send(o *outbox, buf []byte) {
 	w := bitbuf.NewWriter(buf[wire.ChecksumSize:])
 	w.WriteBits(uint64(wire.KindHashes), 8)
 	w.WriteBits(uint64(s.Tick), 32)
-	var set delta.Set
-	next, count := 0, 0
-	slot := h.next
+	var set wire.ComponentSet
+	slot, next, count := h.next, 0, 0
 	for ; slot < s.Slots.Len(); slot++ {
 		b := slot >> 6
 		if o.sight.View.Sees(b, s.Slots.Alive[b])>>(slot&63)&1 == 0 {

@@ -6,6 +6,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // This file sends states that are larger than a packet: in parts, each of which fills a packet.
@@ -26,7 +27,7 @@ func (p *stateSender) split(slot int, l *ackstate.LargeState) {
 	r := p.worker.FullState(slot)
 	r.Copies++
 	w := bitbuf.NewWriter(make([]byte, (int(r.Bits)+7)/8+4*delta.MaxComponents))
-	encode.WriteFullHead(&w, p.snap, slot, &delta.Set{})
+	encode.WriteFullHead(&w, p.snap, slot, &wire.ComponentSet{})
 	p.worker.Copy(&w, r)
 	l.Tick, l.Encoded, l.Size = p.snap.Tick, w.Bytes(), p.packet.budget.partSize()
 	l.Parts = make([]ackstate.PartStatus, (len(l.Encoded)+l.Size-1)/l.Size)

@@ -300,7 +300,7 @@ func (s *Snapshot) captureResources() {
 	if !r.Any {
 		return
 	}
-	var set delta.Set
+	var set wire.ComponentSet
 	for i := range r.members {
 		if k := r.members[i].Component; r.at[k] != nil {
 			set.Add(k)
@@ -317,7 +317,7 @@ func (s *Snapshot) captureResources() {
 }
 
 // changeResources records which resources exist from now on.
-func (s *Snapshot) changeResources(set delta.Set) {
+func (s *Snapshot) changeResources(set wire.ComponentSet) {
 	r, info := &s.Resources, &s.Slots.Info[archeutil.ResourceSlot]
 	t := &r.table
 	t.Members, t.Set, t.width, t.Weight = t.Members[:0], set, 0, 1

@@ -7,6 +7,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -19,7 +20,7 @@ func TestComponentsOfBlocks(t *testing.T) {
 	slots := &s.Slots
 	slots.InitClasses(0, 0)
 	now := ^delta.Tick(0) - 200
-	random := func() (set delta.Set) {
+	random := func() (set wire.ComponentSet) {
 		set.Add(rng.IntN(delta.MaxComponents))
 		set.Add(rng.IntN(8))
 		return set
@@ -51,7 +52,7 @@ func TestComponentsOfBlocks(t *testing.T) {
 				s.refreshSlots(b, ^uint64(0)>>(64-min(64, slots.Len()-b*64)))
 			}
 			at := now - delta.Tick(rng.IntN(30))
-			var union delta.Set
+			var union wire.ComponentSet
 			var after uint64
 			for slot := range bitset.Slots(b, slots.Alive[b]) {
 				info := &slots.Info[slot]

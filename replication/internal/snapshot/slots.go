@@ -51,7 +51,7 @@ type slotInfo struct {
 	Generation uint16
 	Born       delta.Tick // when the entity got the slot, or the slot became empty
 	SetChanged delta.Tick // when the component set changed last
-	Set        delta.Set
+	Set        wire.ComponentSet
 	Table      *Table
 	Weight     float32 // set by SetPriority
 }
@@ -99,7 +99,7 @@ func (t *SlotTable) addTo(class int, e ecs.Entity, now delta.Tick) int {
 }
 
 // setComponents gives the entity in a slot a component set.
-func (t *SlotTable) setComponents(slot int, set *delta.Set, now delta.Tick) {
+func (t *SlotTable) setComponents(slot int, set *wire.ComponentSet, now delta.Tick) {
 	info := &t.Info[slot]
 	info.Set, info.SetChanged = *set, now
 	t.components[slot>>6].note(set, now)
@@ -107,7 +107,7 @@ func (t *SlotTable) setComponents(slot int, set *delta.Set, now delta.Tick) {
 
 // Components returns the components of slots of a block, perhaps with some that none of them has, and those of the
 // slots whose component set changed after tick at.
-func (t *SlotTable) Components(b int, of uint64, at delta.Tick) (all *delta.Set, changed uint64) {
+func (t *SlotTable) Components(b int, of uint64, at delta.Tick) (all *wire.ComponentSet, changed uint64) {
 	c := &t.components[b]
 	if c.changed.After(at) {
 		for slot := range bitset.Slots(b, of) {
@@ -131,7 +131,7 @@ func (t *SlotTable) Remove(slot int, now delta.Tick) {
 	t.Changed.Add(slot)
 	t.Churned.Add(slot)
 	i := &t.Info[slot]
-	i.Entity, i.Set, i.Born = ecs.Entity{}, delta.Set{}, now
+	i.Entity, i.Set, i.Born = ecs.Entity{}, wire.ComponentSet{}, now
 	t.Live--
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -16,14 +17,14 @@ type Table struct {
 	Filter   ecs.CachedFilter
 	Members  []member
 	Mask     ecs.Mask
-	Set      delta.Set   // components without condition
-	own      int         // their bits at fixed width
-	width    int         // bits of all components
-	Weight   float32     // the largest of the components' weights
-	parts    []tablePart // components under conditions
-	relation bool        // rows are contiguous only within one relation target
-	refers   bool        // some members refer to entities
-	captured delta.Tick  // when it was captured last
+	Set      wire.ComponentSet // components without condition
+	own      int               // their bits at fixed width
+	width    int               // bits of all components
+	Weight   float32           // the largest of the components' weights
+	parts    []tablePart       // components under conditions
+	relation bool              // rows are contiguous only within one relation target
+	refers   bool              // some members refer to entities
+	captured delta.Tick        // when it was captured last
 
 	// The entity and slot of each row at the last capture. A zero entity means none.
 	entities []ecs.Entity

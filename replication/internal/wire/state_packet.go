@@ -174,6 +174,6 @@ func (w *ReceiveWindow) ParseHeader(body []byte, wide bool) (h StateHeader, rest
 
 // Context is the state that entries of a packet share with those before them.
 type Context struct {
-	Set   delta.Set
+	Set   ComponentSet
 	Names delta.Names
 }

@@ -1,35 +1,36 @@
-package delta
+package wire
 
-// This file codes component sets.
+// This file codes the component sets of entities.
 
 import (
 	"iter"
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// Set is a set of components, by their index in the layout.
-type Set [MaxComponents / 64]uint64
+// ComponentSet is a set of components, by their index in the layout.
+type ComponentSet [delta.MaxComponents / 64]uint64
 
 // Add puts component c into the set.
-func (s *Set) Add(c int) { s[c>>6] |= 1 << (c & 63) }
+func (s *ComponentSet) Add(c int) { s[c>>6] |= 1 << (c & 63) }
 
 // AddAll puts all components of another set into the set.
-func (s *Set) AddAll(other *Set) {
+func (s *ComponentSet) AddAll(other *ComponentSet) {
 	for i := range s {
 		s[i] |= other[i]
 	}
 }
 
 // Toggle adds component c to the set or takes it out.
-func (s *Set) Toggle(c int) { s[c>>6] ^= 1 << (c & 63) }
+func (s *ComponentSet) Toggle(c int) { s[c>>6] ^= 1 << (c & 63) }
 
 // Has reports whether component c is in the set.
-func (s *Set) Has(c int) bool { return s[c>>6]>>(c&63)&1 != 0 }
+func (s *ComponentSet) Has(c int) bool { return s[c>>6]>>(c&63)&1 != 0 }
 
 // All iterates over the components in the set, in ascending order. A component may be taken out when it is its turn.
-func (s *Set) All() iter.Seq[int] {
+func (s *ComponentSet) All() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i, word := range s {
 			for ; word != 0; word &= word - 1 {
@@ -41,10 +42,10 @@ func (s *Set) All() iter.Seq[int] {
 	}
 }
 
-// WriteSet appends the difference of s from ref: the number of components that only one of them
+// WriteComponentSet appends the difference of s from ref: the number of components that only one of them
 // has, and the gaps between these, in exp-Golomb codes of order 0.
-func WriteSet(w *bitbuf.Writer, s, ref *Set) {
-	var diff Set
+func WriteComponentSet(w *bitbuf.Writer, s, ref *ComponentSet) {
+	var diff ComponentSet
 	count := 0
 	for i := range diff {
 		diff[i] = s[i] ^ ref[i]
@@ -58,15 +59,15 @@ func WriteSet(w *bitbuf.Writer, s, ref *Set) {
 	}
 }
 
-// ReadSet reads what WriteSet wrote. Components that are not below n, the number of the layout's
-// components, fail the Reader with [ErrCode].
-func ReadSet(r *bitbuf.Reader, ref *Set, n int) Set {
+// ReadComponentSet reads what WriteComponentSet wrote. Components that are not below n, the number of the layout's
+// components, fail the Reader with [delta.ErrCode].
+func ReadComponentSet(r *bitbuf.Reader, ref *ComponentSet, n int) ComponentSet {
 	s := *ref
 	next := uint64(0)
 	for count := r.ReadExpGolomb(0); count > 0; count-- {
 		gap := r.ReadExpGolomb(0)
 		if gap >= uint64(n) || next+gap >= uint64(n) {
-			r.Fail(ErrCode) // ends the loop however large the count is
+			r.Fail(delta.ErrCode) // ends the loop however large the count is
 			return s
 		}
 		s.Toggle(int(next + gap))
