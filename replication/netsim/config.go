@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// DefaultQueueLimit is the number of bytes that may wait for Bandwidth when
+// defaultQueueLimit is the number of bytes that may wait for Bandwidth when
 // [Config.QueueLimit] is zero.
-const DefaultQueueLimit = 64 << 10
+const defaultQueueLimit = 64 << 10
 
 // maxTicks limits every duration in a Config: about 4.6 hours at 60 Hz, far below the overflow of
 // fixed-point time.
@@ -56,7 +56,7 @@ type Config struct {
 	Bandwidth int
 
 	// QueueLimit is the number of bytes that may wait for Bandwidth; 0 means
-	// DefaultQueueLimit. A packet that would exceed it is dropped, unless it
+	// 65,536. A packet that would exceed it is dropped, unless it
 	// finds the queue empty. It has no effect without Bandwidth.
 	QueueLimit int
 
@@ -161,7 +161,7 @@ func (c Config) compile() odds {
 		o.burstEnd = chanceOf(1 / c.Burst.Length)
 	}
 	if o.queueLimit == 0 {
-		o.queueLimit = DefaultQueueLimit
+		o.queueLimit = defaultQueueLimit
 	}
 	return o
 }

@@ -67,5 +67,5 @@ func TestProfilesAreValidAtAnyRateAndGetWorse(t *testing.T) {
 		require.NoError(t, hostile.Validate(), "at %v Hz", rate)
 	}
 	_, err := netsim.Profile("dial-up", 60)
-	require.EqualError(t, err, `netsim: no profile is named "dial-up"; there are perfect, lan, good, average, poor, awful, hostile`)
+	require.EqualError(t, err, `netsim: no profile is named "dial-up"; there are perfect, lan, good, home, mobile, awful, hostile`)
 }

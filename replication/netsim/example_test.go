@@ -60,7 +60,7 @@ func ExamplePipe_SetConfig() {
 // A named profile, as from a command line, with less bandwidth to the server.
 func ExampleProfile() {
 	const rate = 20
-	cfg, err := netsim.Profile("poor", rate)
+	cfg, err := netsim.Profile("mobile", rate)
 	if err != nil {
 		panic(err)
 	}

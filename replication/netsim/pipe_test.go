@@ -386,7 +386,8 @@ func TestForgottenPipeIsBounded(t *testing.T) {
 }
 
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
-	cfg := netsim.Hostile(60)
+	cfg, err := netsim.Profile("hostile", 60)
+	require.NoError(t, err)
 	cfg.MTU = 1400
 	p := netsim.NewPipe(8, cfg)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -454,7 +455,7 @@ func traceHash(seed uint64, cfg netsim.Config, ticks int) uint64 {
 func TestTraceIsGolden(t *testing.T) {
 	for name, want := range map[string]uint64{
 		"perfect": 0x1341b98e87508ca5,
-		"average": 0x43aa4d0d457d24ed,
+		"home":    0x43aa4d0d457d24ed,
 		"awful":   0x9a36054ab067a88c,
 		"hostile": 0x7acc50884192d95b,
 	} {

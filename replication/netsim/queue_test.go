@@ -99,10 +99,10 @@ func TestLiftingTheLimitReleasesTheQueue(t *testing.T) {
 
 func TestDefaultQueueLimit(t *testing.T) {
 	p := netsim.NewPipe(1, netsim.Config{Bandwidth: 1})
-	for range 2 * netsim.DefaultQueueLimit / 1024 {
+	for range 2 * 65_536 / 1024 {
 		require.NoError(t, p.Send(make([]byte, 1024)))
 	}
-	require.Equal(t, netsim.DefaultQueueLimit/1024, p.Pending())
+	require.Equal(t, 65_536/1024, p.Pending())
 }
 
 // The oracle numbers the bytes of the line: tick k carries those from k·bandwidth on, and a packet
