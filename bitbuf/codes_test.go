@@ -111,18 +111,18 @@ func TestCodesOfEveryOrderRoundTrip(t *testing.T) {
 			w.WriteBits(5, k%8) // at all alignments
 			at := w.Len()
 			w.WriteExpGolomb(v, k)
-			if int(ExpGolombLen(v, k)) != w.Len()-at || w.Len()-at > 129 {
-				t.Fatalf("exp-golomb of %d, order %d: %d bits, expected %d", v, k, w.Len()-at, ExpGolombLen(v, k))
+			if int(expGolombLen(v, k)) != w.Len()-at || w.Len()-at > 129 {
+				t.Fatalf("exp-golomb of %d, order %d: %d bits, expected %d", v, k, w.Len()-at, expGolombLen(v, k))
 			}
 			at = w.Len()
 			w.WriteRice(v, k)
-			if int(RiceLen(v, k)) != w.Len()-at || w.Len()-at > 156 {
-				t.Fatalf("rice of %d, order %d: %d bits, expected %d", v, k, w.Len()-at, RiceLen(v, k))
+			if int(riceLen(v, k)) != w.Len()-at || w.Len()-at > 156 {
+				t.Fatalf("rice of %d, order %d: %d bits, expected %d", v, k, w.Len()-at, riceLen(v, k))
 			}
 			at = w.Len()
 			w.WriteUvarint(v)
-			if int(UvarintLen(v)) != w.Len()-at || w.Len()-at > UvarintMaxLen {
-				t.Fatalf("uvarint of %d: %d bits, expected %d", v, w.Len()-at, UvarintLen(v))
+			if int(uvarintLen(v)) != w.Len()-at || w.Len()-at > uvarintMaxLen {
+				t.Fatalf("uvarint of %d: %d bits, expected %d", v, w.Len()-at, uvarintLen(v))
 			}
 			r := NewReader(w.Bytes())
 			r.ReadBits(k % 8)
@@ -149,16 +149,16 @@ func TestUvarintHasOneEncoding(t *testing.T) {
 		want error
 	}{
 		{"zero", []byte{0}, nil},
-		{"zero in two groups", []byte{0x80, 0}, ErrVarint},
-		{"one in three groups", []byte{0x81, 0x80, 0}, ErrVarint},
+		{"zero in two groups", []byte{0x80, 0}, ErrCode},
+		{"one in three groups", []byte{0x81, 0x80, 0}, ErrCode},
 		{"eight groups", []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1}, nil},
-		{"eight groups, the last superfluous", []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0}, ErrVarint},
+		{"eight groups, the last superfluous", []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0}, ErrCode},
 		{"nine groups", []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1}, nil},
-		{"nine groups, the last superfluous", []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0}, ErrVarint},
+		{"nine groups, the last superfluous", []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0}, ErrCode},
 		{"the largest", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, nil},
-		{"ten groups, the last superfluous", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0}, ErrVarint},
-		{"65 bits", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2}, ErrVarint},
-		{"eleven groups", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x81, 0}, ErrVarint},
+		{"ten groups, the last superfluous", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0}, ErrCode},
+		{"65 bits", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2}, ErrCode},
+		{"eleven groups", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x81, 0}, ErrCode},
 		{"cut off", []byte{0x80}, ErrOverrun},
 		{"cut off after nine groups", []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80}, ErrOverrun},
 	} {
@@ -183,8 +183,8 @@ func TestGolombCodesAbove64BitsAreRefused(t *testing.T) {
 		}{
 			{0, -(1 << k), nil},
 			{1<<k - 1, math.MaxUint64, nil},
-			{1 << k, 0, ErrGolomb},
-			{math.MaxUint64, 0, ErrGolomb},
+			{1 << k, 0, ErrCode},
+			{math.MaxUint64, 0, ErrCode},
 		} {
 			// As long a prefix as there can be.
 			bs := append(make([]bool, 64-k), true)
@@ -194,18 +194,18 @@ func TestGolombCodesAbove64BitsAreRefused(t *testing.T) {
 		}
 		r := NewReader(make([]byte, 40))
 		require.Zero(t, r.ReadExpGolomb(k))
-		require.Equal(t, ErrGolomb, r.Err(), "zeros, order %d", k)
+		require.Equal(t, ErrCode, r.Err(), "zeros, order %d", k)
 		require.Equal(t, int(65-k), r.Pos(), "the prefix must not be followed further")
 
 		r = NewReader(make([]byte, 40))
 		require.Zero(t, r.ReadRice(k))
-		require.Equal(t, ErrGolomb, r.Err(), "zeros, order %d", k)
+		require.Equal(t, ErrCode, r.Err(), "zeros, order %d", k)
 	}
 	for k := uint(60); k < 64; k++ { // RiceEscape<<k is above 64 bits, some quotients too
 		bs := append(append(make([]bool, 31), true), make([]bool, 64)...)
 		r := NewReader(packed(bs))
 		require.Zero(t, r.ReadRice(k))
-		require.Equal(t, ErrGolomb, r.Err(), "order %d", k)
+		require.Equal(t, ErrCode, r.Err(), "order %d", k)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestEscapedRiceCodesAbove64BitsAreRefused(t *testing.T) {
 
 		r = escaped(k, largest+1)
 		require.Zero(t, r.ReadRice(k))
-		require.Equal(t, ErrGolomb, r.Err(), "order %d", k)
+		require.Equal(t, ErrCode, r.Err(), "order %d", k)
 	}
 }
 

@@ -13,10 +13,8 @@ var (
 	ErrPadding = errors.New("bitbuf: padding before a byte boundary is not zero")
 	// ErrTrailing: Finish found an unread byte, or a bit that is not zero.
 	ErrTrailing = errors.New("bitbuf: unread bits after the last value")
-	// ErrVarint: a Uvarint was longer than its value needs, or above 64 bits.
-	ErrVarint = errors.New("bitbuf: varint is overlong or exceeds 64 bits")
-	// ErrGolomb: an Exp-Golomb or Rice code stood for more than 64 bits.
-	ErrGolomb = errors.New("bitbuf: Golomb code exceeds 64 bits")
+	// ErrCode: a code of variable length stood for more than 64 bits, or a Uvarint was longer than its value needs.
+	ErrCode = errors.New("bitbuf: code is overlong or exceeds 64 bits")
 )
 
 const badOrder = "bitbuf: code order above 63: use an order between 0 and 63"

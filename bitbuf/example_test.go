@@ -76,9 +76,19 @@ func ExampleZigZag() {
 	// Output: 0 1 2 3
 }
 
-func ExampleExpGolombLen() {
+// Codes of variable length suit values that are small most of the time. Which one is shortest depends on how small.
+func ExampleWriter_WriteExpGolomb() {
+	length := func(write func(w *bitbuf.Writer)) int {
+		w := bitbuf.NewWriter(make([]byte, 20))
+		write(&w)
+		return w.Len()
+	}
 	for _, v := range []uint64{0, 1, 7, 100} {
-		fmt.Println(v, bitbuf.ExpGolombLen(v, 0), bitbuf.ExpGolombLen(v, 3), bitbuf.RiceLen(v, 3), bitbuf.UvarintLen(v))
+		fmt.Println(v,
+			length(func(w *bitbuf.Writer) { w.WriteExpGolomb(v, 0) }),
+			length(func(w *bitbuf.Writer) { w.WriteExpGolomb(v, 3) }),
+			length(func(w *bitbuf.Writer) { w.WriteRice(v, 3) }),
+			length(func(w *bitbuf.Writer) { w.WriteUvarint(v) }))
 	}
 	// Output:
 	// 0 1 4 4 8

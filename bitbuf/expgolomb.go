@@ -16,7 +16,7 @@ import "math/bits"
 //	2   11    0 1 1         100   0 1 00
 //	3   100   00 1 00       101   0 1 10
 //
-// (first bit on the left). That is [ExpGolombLen] = 2q+k+1 bits. Every uint64 has
+// (first bit on the left). That is 2q+k+1 bits. Every uint64 has
 // a code, which for k = 0 may take 129 bits. After Teuhola, "A compression method
 // for clustered bit-vectors", Information Processing Letters 7 (1978).
 //
@@ -38,7 +38,7 @@ func (w *Writer) WriteExpGolomb(v uint64, k uint) {
 }
 
 // ReadExpGolomb returns the next value in the Exp-Golomb code of order k. A code
-// that stands for more than 64 bits fails with ErrGolomb.
+// that stands for more than 64 bits fails with ErrCode.
 //
 // Panics when k is above 63.
 func (r *Reader) ReadExpGolomb(k uint) uint64 {
@@ -76,14 +76,14 @@ func (r *Reader) readLongExpGolomb(q, k uint) uint64 {
 			return u - 1<<k
 		}
 	}
-	r.Fail(ErrGolomb)
+	r.Fail(ErrCode)
 	return 0
 }
 
-// ExpGolombLen returns the number of bits that WriteExpGolomb appends for v.
+// expGolombLen returns the number of bits that WriteExpGolomb appends for v.
 //
 // Panics when k is above 63.
-func ExpGolombLen(v uint64, k uint) uint {
+func expGolombLen(v uint64, k uint) uint {
 	q, _ := expGolombClass(v, k)
 	return 2*q + k + 1
 }

@@ -191,7 +191,7 @@ func (o *oracleReader) uvarint() (v uint64) {
 			return 0
 		}
 		if i == 9 && g > 1 || i > 0 && g == 0 {
-			return o.fail(ErrVarint)
+			return o.fail(ErrCode)
 		}
 		v |= g & 0x7f << (7 * i)
 		if g < 0x80 {
@@ -209,14 +209,14 @@ func (o *oracleReader) expGolomb(k uint) uint64 {
 			return 0
 		}
 		if class == 64 {
-			return o.fail(ErrGolomb)
+			return o.fail(ErrCode)
 		}
 		first += 1 << class // wraps to 2^64 - 2^k in the last class
 		class++
 	}
 	v, carry := bits.Add64(first, o.read(class), 0)
 	if o.err == nil && carry != 0 {
-		return o.fail(ErrGolomb)
+		return o.fail(ErrCode)
 	}
 	return o.code(v)
 }
@@ -228,12 +228,12 @@ func (o *oracleReader) rice(k uint) uint64 {
 		}
 		low := o.read(k)
 		if o.err == nil && bits.Len64(q)+int(k) > 64 && q != 0 {
-			return o.fail(ErrGolomb)
+			return o.fail(ErrCode)
 		}
 		return o.code(q<<k | low)
 	}
 	if o.err == nil && k > 58 {
-		return o.fail(ErrGolomb)
+		return o.fail(ErrCode)
 	}
 	if o.err != nil {
 		return 0
@@ -241,7 +241,7 @@ func (o *oracleReader) rice(k uint) uint64 {
 	rest := o.expGolomb(k + 5)
 	v, carry := bits.Add64(rest, RiceEscape<<k, 0)
 	if o.err == nil && carry != 0 {
-		return o.fail(ErrGolomb)
+		return o.fail(ErrCode)
 	}
 	return o.code(v)
 }

@@ -131,7 +131,7 @@ func TestTheFirstErrorStays(t *testing.T) {
 	require.Equal(t, errTest, r.Err())
 	require.Equal(t, 3, r.Pos(), "where the decoder gave up")
 	r.ReadBits(64)
-	r.Fail(ErrVarint)
+	r.Fail(ErrCode)
 	require.Equal(t, errTest, r.Err())
 	require.Equal(t, errTest, r.Finish())
 	require.Equal(t, 3, r.Pos())

@@ -17,7 +17,7 @@ const riceEscapeOrder = 5
 //	q >= RiceEscape   RiceEscape zeros, then v - RiceEscape<<k in the
 //	                  Exp-Golomb code of order k+5
 //
-// of [RiceLen] bits. The escape keeps outliers at some tens of bits and every value
+// The escape keeps outliers at some tens of bits and every value
 // at 156 or less. After Rice and Plaunt, "Adaptive variable-length coding for
 // efficient compression of spacecraft television data", IEEE Transactions on
 // Communication Technology 19 (1971).
@@ -28,7 +28,7 @@ func (w *Writer) WriteRice(v uint64, k uint) {
 		w.WriteBits(code, n)
 		return
 	}
-	n, q := RiceLen(v, k), v>>k
+	n, q := riceLen(v, k), v>>k
 	switch {
 	case !w.reserve(n):
 	case q < RiceEscape:
@@ -51,7 +51,7 @@ func RiceCode(v uint64, k uint) (code uint64, n uint) {
 }
 
 // ReadRice returns the next value in the Rice code of order k. A code that stands
-// for more than 64 bits fails with ErrGolomb.
+// for more than 64 bits fails with ErrCode.
 //
 // Panics when k is above 63.
 func (r *Reader) ReadRice(k uint) uint64 {
@@ -75,7 +75,7 @@ func (r *Reader) ReadRice(k uint) uint64 {
 	case r.pos > r.end:
 		return 0
 	case q > ^uint64(0)>>k:
-		r.Fail(ErrGolomb)
+		r.Fail(ErrCode)
 		return 0
 	}
 	return q<<k | low
@@ -85,7 +85,7 @@ func (r *Reader) ReadRice(k uint) uint64 {
 func (r *Reader) readRiceEscape(k uint) uint64 {
 	r.pos += RiceEscape
 	if k+riceEscapeOrder > 63 { // RiceEscape<<k takes more than 64 bits
-		r.Fail(ErrGolomb)
+		r.Fail(ErrCode)
 		return 0
 	}
 	rest := r.ReadExpGolomb(k + riceEscapeOrder)
@@ -94,16 +94,16 @@ func (r *Reader) readRiceEscape(k uint) uint64 {
 	}
 	v, carry := bits.Add64(rest, RiceEscape<<k, 0)
 	if carry != 0 {
-		r.Fail(ErrGolomb)
+		r.Fail(ErrCode)
 		return 0
 	}
 	return v
 }
 
-// RiceLen returns the number of bits that WriteRice appends for v.
+// riceLen returns the number of bits that WriteRice appends for v.
 //
 // Panics when k is above 63.
-func RiceLen(v uint64, k uint) uint {
+func riceLen(v uint64, k uint) uint {
 	if k > 63 {
 		panic(badOrder)
 	}
@@ -111,5 +111,5 @@ func RiceLen(v uint64, k uint) uint {
 		return uint(q) + 1 + k
 	}
 	// q >= RiceEscape leaves k <= 58: the order below is in range.
-	return RiceEscape + ExpGolombLen(v-RiceEscape<<k, k+riceEscapeOrder)
+	return RiceEscape + expGolombLen(v-RiceEscape<<k, k+riceEscapeOrder)
 }

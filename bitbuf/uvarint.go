@@ -2,8 +2,8 @@ package bitbuf
 
 import "math/bits"
 
-// UvarintMaxLen is the length in bits of the longest Uvarint.
-const UvarintMaxLen = 80
+// uvarintMaxLen is the length in bits of the longest Uvarint.
+const uvarintMaxLen = 80
 
 const (
 	everyMore = 0x8080808080808080 // the "another group follows" bit of every group
@@ -13,9 +13,9 @@ const (
 // WriteUvarint appends v in groups of 8 bits: 7 bits of v, the lowest group first,
 // and above them a bit that is 1 if another group follows. At a byte boundary this
 // is the unsigned varint of encoding/binary (LEB128). Each value has one encoding,
-// of 8 to UvarintMaxLen bits.
+// of 8 to 80 bits.
 func (w *Writer) WriteUvarint(v uint64) {
-	n := UvarintLen(v)
+	n := uvarintLen(v)
 	if n <= 64 {
 		more := everyMore & lowBits[n-1] // in all groups but the last
 		w.WriteBits(spread7(v)|more, n)
@@ -34,7 +34,7 @@ func (w *Writer) WriteUvarint(v uint64) {
 }
 
 // ReadUvarint returns the next WriteUvarint value. An encoding with superfluous
-// groups or of more than 64 bits fails with ErrVarint.
+// groups or of more than 64 bits fails with ErrCode.
 func (r *Reader) ReadUvarint() uint64 {
 	p := r.Peek()
 	n := uint(bits.TrailingZeros64(^p&everyMore)) + 1
@@ -47,7 +47,7 @@ func (r *Reader) ReadUvarint() uint64 {
 	case r.pos > r.end:
 		return 0
 	case p>>(n-8)&0x7f == 0 && n > 8: // the last group is superfluous
-		r.Fail(ErrVarint)
+		r.Fail(ErrCode)
 		return 0
 	}
 	return v
@@ -66,14 +66,14 @@ func (r *Reader) readLongUvarint(p uint64) uint64 {
 	case r.pos > r.end:
 		return 0
 	case !canonical:
-		r.Fail(ErrVarint)
+		r.Fail(ErrCode)
 		return 0
 	}
 	return gather7(p&everyData) | top<<56
 }
 
-// UvarintLen returns the number of bits that WriteUvarint appends for v.
-func UvarintLen(v uint64) uint {
+// uvarintLen returns the number of bits that WriteUvarint appends for v.
+func uvarintLen(v uint64) uint {
 	return uint(bits.Len64(v|1)+6) / 7 * 8
 }
 

@@ -200,7 +200,7 @@ func (s *script) reference(near []uint32) (words [2]uint32) {
 	case kind < 5:
 		return [2]uint32(near)
 	}
-	words[0] = 1 + uint32(s.number()%MaxReferences)
+	words[0] = 1 + uint32(s.number()%maxReferences)
 	words[1] = uint32(s.number() & 0xffff)
 	return words
 }

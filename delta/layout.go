@@ -72,8 +72,8 @@ const MaxBytes = 4096
 // MaxOrders is the number of orders that [Field.Orders] can replace, and replace them by.
 const MaxOrders = 16
 
-// QuatWork is the share of a Quat field in [Component.Work].
-const QuatWork = 8
+// quatWork is the share of a Quat field in [Component.Work].
+const quatWork = 8
 
 // A Field is one quantised value of a component.
 type Field struct {
@@ -176,7 +176,7 @@ func (c *Component) Width() int { return c.width }
 func (c *Component) MinWidth() int { return c.least }
 
 // Work returns an estimate of the time to decode a row of the component and of the memory that the
-// row takes: 1 for every word, but [QuatWork] for a Quat field, which is the most expensive to
+// row takes: 1 for every word, but [quatWork] for a Quat field, which is the most expensive to
 // predict. It does not depend on the bits of the row: both codings can spend next to none on a
 // field that is as predicted.
 func (c *Component) Work() int { return c.work }
@@ -303,7 +303,7 @@ func (c *Component) add(i int, f *Field) {
 	switch f.Kind {
 	case Quat:
 		c.quats++
-		c.work += QuatWork
+		c.work += quatWork
 		c.least += int(f.Width())
 	case Reference:
 		c.work += f.Words()

@@ -82,10 +82,10 @@ func TestValidRowsHaveCodesUpToTheLargest(t *testing.T) {
 
 func TestReferencesHaveOneWayToNameNothing(t *testing.T) {
 	c := &NewLayout(Component{Fields: []Field{{Kind: Reference, Bits: ReferenceBits}}}).Components[0]
-	for _, row := range [][]uint32{{0, 0}, {1, 0}, {1, 1<<16 - 1}, {MaxReferences, 5}} {
+	for _, row := range [][]uint32{{0, 0}, {1, 0}, {1, 1<<16 - 1}, {maxReferences, 5}} {
 		require.True(t, c.Valid(row), row)
 	}
-	for _, row := range [][]uint32{{0, 1}, {1, 1 << 16}, {MaxReferences + 1, 0}, {1<<32 - 1, 1<<32 - 1}} {
+	for _, row := range [][]uint32{{0, 1}, {1, 1 << 16}, {maxReferences + 1, 0}, {1<<32 - 1, 1<<32 - 1}} {
 		require.False(t, c.Valid(row), row)
 	}
 }

@@ -178,7 +178,7 @@ func TestRowsOfEveryWidthRoundTrip(t *testing.T) {
 			if f := &x.c.Fields[0]; kind == Quat {
 				copy(high, []uint32{3, uint32(lowBits(bits)), uint32(lowBits(bits)), uint32(lowBits(bits))})
 			} else if kind == Reference {
-				copy(high, []uint32{MaxReferences, 1<<16 - 1})
+				copy(high, []uint32{maxReferences, 1<<16 - 1})
 			} else {
 				f.setCode(high, f.Max)
 			}

@@ -14,11 +14,11 @@ import (
 	"math/bits"
 )
 
-// ErrEnd is the error of a decoder that needed more bytes than there are, or far fewer.
-var ErrEnd = errors.New("delta: compact rows do not end where they should")
+// errEnd is the error of a decoder that needed more bytes than there are, or far fewer.
+var errEnd = errors.New("delta: compact rows do not end where they should")
 
-// ErrFull is the error of an encoder whose buffer has no more room.
-var ErrFull = errors.New("delta: compact rows need a larger buffer")
+// errFull is the error of an encoder whose buffer has no more room.
+var errFull = errors.New("delta: compact rows need a larger buffer")
 
 const (
 	chanceBits = 16
@@ -133,7 +133,7 @@ func (e *RangeEncoder) Len() int {
 }
 
 // Finish returns the bytes that were written, a part of the buffer. Nothing may be written
-// afterwards. The error is [ErrFull].
+// afterwards. The error is one of a buffer that is too small.
 func (e *RangeEncoder) Finish() ([]byte, error) {
 	for n := 0; ; n++ { // 8 bytes always suffice
 		mask := uint64(math.MaxUint64) >> (8 * n)
@@ -146,7 +146,7 @@ func (e *RangeEncoder) Finish() ([]byte, error) {
 		}
 		e.settle()
 		if e.full || len(e.buf)-e.n < n {
-			return nil, ErrFull
+			return nil, errFull
 		}
 		for range n {
 			e.buf[e.n] = byte(end >> 56)
@@ -233,7 +233,7 @@ func (d *RangeDecoder) word() (w uint32) {
 			}
 		}
 		if d.n+4 > len(d.buf)+8 {
-			d.fail(ErrEnd)
+			d.fail(errEnd)
 		}
 	}
 	d.n += 4
@@ -243,10 +243,10 @@ func (d *RangeDecoder) word() (w uint32) {
 // Fail notes [ErrCode]: the user has read something invalid.
 func (d *RangeDecoder) Fail() { d.fail(ErrCode) }
 
-// Finish returns the first error. It is [ErrEnd] if there was none, but bytes are left.
+// Finish returns the first error. Bytes that are left are one, too.
 func (d *RangeDecoder) Finish() error {
 	if len(d.buf) > d.n {
-		d.fail(ErrEnd)
+		d.fail(errEnd)
 	}
 	return d.err
 }
@@ -258,5 +258,5 @@ func (d *RangeDecoder) fail(err error) {
 	}
 }
 
-// Err returns the first error: [ErrEnd] or [ErrCode].
+// Err returns the first error: that there were too few bytes, or [ErrCode].
 func (d *RangeDecoder) Err() error { return d.err }

@@ -147,7 +147,7 @@ func TestRangeEncoderStaysInItsBuffer(t *testing.T) {
 		encodeChoices(&e, all)
 		got, err := e.Finish()
 		if room < len(data) {
-			require.Equal(t, ErrFull, err)
+			require.Equal(t, errFull, err)
 		} else {
 			require.NoError(t, err)
 			require.Equal(t, data, got)

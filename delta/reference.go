@@ -5,7 +5,7 @@ package delta
 // Its two words are
 //
 //	0, 0                 nothing
-//	index+1, counter     index < MaxReferences
+//	index+1, counter     index < maxReferences
 //
 // Most references name nothing, or something with a small index that was never used before, so no
 // fixed width suits them. A row without a baseline has
@@ -27,8 +27,8 @@ import "github.com/arche-replicate/arche-replicate/bitbuf"
 const (
 	// ReferenceBits is the width of a Reference, the bits of the longest one.
 	ReferenceBits = 1 + nearClasses + indexBits + counterBits
-	// MaxReferences is the number of indices that a Reference can name.
-	MaxReferences = 1 << indexBits
+	// maxReferences is the number of indices that a Reference can name.
+	maxReferences = 1 << indexBits
 
 	indexBits    = 30
 	counterBits  = 16
@@ -47,7 +47,7 @@ func validReference(words []uint32) bool {
 	if words[0] == 0 {
 		return words[1] == 0
 	}
-	return words[0] <= MaxReferences && words[1]>>counterBits == 0
+	return words[0] <= maxReferences && words[1]>>counterBits == 0
 }
 
 // reference appends a reference without a baseline.
