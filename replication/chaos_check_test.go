@@ -115,7 +115,7 @@ func (a *chaosGame) stuck(p *Peer) (out string) {
 	t := &p.acked.Acks
 	for b := range p.acked.Dirty {
 		if t.Behind(b) != 0 || p.acked.Dirty[b] != 0 {
-			out += fmt.Sprintf(" [block %d behind %x dirty %x none %x large %x shown %x alive %x inflight %d]", b, t.Behind(b), p.acked.Dirty[b], t.None[b], t.Large[b], t.Shown[b], a.server.snap.Slots.Alive[b], p.acked.Log.Next-p.acked.Log.Oldest)
+			out += fmt.Sprintf(" [block %d behind %x dirty %x none %x large %x shown %x alive %x inflight %d]", b, t.Behind(b), p.acked.Dirty[b], t.None[b], p.acked.Large.In(b), t.Shown[b], a.server.snap.Slots.Alive[b], p.acked.Log.Next-p.acked.Log.Oldest)
 		}
 	}
 	return

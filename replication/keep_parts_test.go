@@ -71,7 +71,7 @@ func TestPartsOutOfViewAreForgotten(t *testing.T) {
 		}
 		fillBulk(x, e, 2)
 		packets := x.replicate()
-		require.NotEmpty(t, x.peer.acked.Large)
+		require.True(t, x.peer.acked.Large.Any())
 		require.Equal(t, unsent, x.peer.acked.AnyDirty())
 		if !unsent {
 			packets = packets[1:]
@@ -81,7 +81,7 @@ func TestPartsOutOfViewAreForgotten(t *testing.T) {
 		nobody := ecs.All(frozen)
 		x.peer.SetInterest(Interest{Filter: &nobody, Keep: true})
 		x.rounds(100)
-		require.Empty(t, x.peer.acked.Large, unsent)
+		require.False(t, x.peer.acked.Large.Any(), unsent)
 		x.peer.SetInterest(Interest{Keep: true})
 		x.rounds(50)
 		x.requireEqual()
@@ -100,13 +100,13 @@ func TestStatesThatArrivedNeedNoParts(t *testing.T) {
 	(*tBulk)(x.world.Get(e, bulk)).Cells[0]++
 	x.deliver(x.replicate()...)
 	late := x.apply()
-	for n := 0; len(x.peer.acked.Large) == 0 || !x.peer.acked.AnyDirty(); n++ {
+	for n := 0; !x.peer.acked.Large.Any() || !x.peer.acked.AnyDirty(); n++ {
 		require.Less(t, n, 400)
 		x.replicate()
 	}
 	x.answer(late...)
 	require.False(t, x.peer.acked.AnyDirty())
-	require.Empty(t, x.peer.acked.Large)
+	require.False(t, x.peer.acked.Large.Any())
 	x.rounds(100)
 	x.requireEqual()
 }

@@ -101,7 +101,7 @@ func heapInUse() int64 {
 
 // sizeOfAcks returns the size of a table in bytes.
 func sizeOfAcks(t *ackstate.AckTable) int {
-	words := cap(t.None) + cap(t.Ended) + cap(t.Shown) + cap(t.Large) + cap(t.Unknown)
+	words := cap(t.None) + cap(t.Ended) + cap(t.Shown) + cap(t.Unknown)
 	for _, row := range t.Missing {
 		words += cap(row)
 	}

@@ -237,10 +237,10 @@ func forgottenBy(s *Server, p *Peer) string {
 		if !p.sight.View.Released { // otherwise kept entities are found at the next evaluation
 			lost |= p.acked.Gone(b)
 		}
-		if lost &^= p.acked.Dirty[b] | away[b] | t.Large[b]; lost != 0 {
+		if lost &^= p.acked.Dirty[b] | away[b] | p.acked.Large.In(b); lost != 0 {
 			slot := b<<6 + bits.TrailingZeros64(lost)
 			return fmt.Sprintf("slot %d forgotten: none %v missing %v since %d changed %d large %v gone %v shown %v", slot,
-				t.None.Has(slot), t.Lacks(t.Through, b)>>(slot&63)&1, t.Since[slot], s.snap.Slots.ChangedAt[slot], t.Large.Has(slot), p.acked.Gone(b)>>(slot&63)&1, t.Shown.Has(slot))
+				t.None.Has(slot), t.Lacks(t.Through, b)>>(slot&63)&1, t.Since[slot], s.snap.Slots.ChangedAt[slot], p.acked.Large.Of(slot) != nil, p.acked.Gone(b)>>(slot&63)&1, t.Shown.Has(slot))
 		}
 	}
 	return ""

@@ -39,7 +39,6 @@ type AckTable struct {
 
 	Shown    bitset.Set // something was sent: the client may show the slot
 	Returned bitset.Set // waits since it came back into view: the client shows it as it was
-	Large    bitset.Set // a state is being sent in parts
 	Unknown  bitset.Set // blocks that may have live slots in None
 }
 
@@ -58,7 +57,7 @@ func (t *AckTable) reset(slots *snapshot.SlotTable, now delta.Tick) {
 func (t *AckTable) grow(n int, now delta.Tick) {
 	old := len(t.None)
 	t.None, t.Ended, t.Returned = t.None.Grown(n), t.Ended.Grown(n), t.Returned.Grown(n)
-	t.Shown, t.Large = t.Shown.Grown(n), t.Large.Grown(n)
+	t.Shown = t.Shown.Grown(n)
 	blocks := len(t.None)
 	for len(t.lapsed) < blocks {
 		t.lapsed = append(t.lapsed, lapsed{none: now})

@@ -253,7 +253,7 @@ func (p *Tracker) holdAt(b int, mask uint64, at delta.Tick) {
 // clean notes that the peer holds the newest state of dirty slots of a block. Parts of it are no longer needed.
 func (p *Tracker) clean(b int, mask uint64) {
 	p.Dirty[b] &^= mask
-	p.dropLarge(b, mask)
+	p.Large.drop(b, mask)
 }
 
 // Expire counts as lost all packets whose acknowledgement is overdue.
@@ -301,7 +301,7 @@ func (p *Tracker) Lose(sequence uint32) {
 		case baseline.RecordDespawn:
 			mask &= p.Gone(b)
 		default: // what changed since then is dirty or in flight already
-			mask &^= t.slots.ChangedAfter(sent.Tick, b, mask) | t.Large[b]
+			mask &^= t.slots.ChangedAfter(sent.Tick, b, mask) | p.Large.In(b)
 			mask &= t.Behind(b) | t.slots.Changed[b]
 		}
 		p.MarkDirty(b, mask)
@@ -328,7 +328,7 @@ func (p *Tracker) forget(m wire.MissingBaseline) {
 	p.stats.MissingBaselines++
 	p.Settled.all = false
 	since := p.Snap.Tick + 1
-	if l := p.Large[int(m.Slot)]; l != nil {
+	if l := p.Large.Of(int(m.Slot)); l != nil {
 		since = l.Tick // the state in flight is a full one
 	} else {
 		p.MarkDirty(b, bit)
@@ -338,7 +338,7 @@ func (p *Tracker) forget(m wire.MissingBaseline) {
 
 // partOf returns the large state that a packet's part belongs to, if that is still being sent.
 func (p *Tracker) partOf(slot int, sent *SentPacket) *LargeState {
-	if l := p.Large[slot]; l != nil && uint32(l.Tick) == sent.of && int(sent.part) < len(l.Parts) {
+	if l := p.Large.Of(slot); l != nil && uint32(l.Tick) == sent.of && int(sent.part) < len(l.Parts) {
 		return l
 	}
 	return nil
@@ -353,7 +353,7 @@ func (p *Tracker) acknowledgePart(slot int, sent *SentPacket) {
 	l.Parts[sent.part] = partAcked
 	if l.Missed--; l.Missed == 0 {
 		b, bit := slot>>6, uint64(1)<<(slot&63)
-		p.dropLarge(b, bit)
+		p.Large.drop(b, bit)
 		p.holdAt(b, bit, l.Tick)
 		if p.arrivals != nil {
 			p.arrivals.Add(b, bit, l.Tick, p.Snap.Tick)
@@ -372,7 +372,7 @@ func (p *Tracker) losePart(slot int, sent *SentPacket) {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	out := bit &^ p.sight.View.Sees(b, bit) // with Keep; the client will never have all parts
 	if out&^p.Acks.None[b] != 0 {
-		p.dropLarge(b, out) // it goes on showing an older state
+		p.Large.drop(b, out) // it goes on showing an older state
 		return
 	}
 	p.MarkDirty(b, bit)
@@ -385,18 +385,10 @@ func (p *Tracker) losePart(slot int, sent *SentPacket) {
 // neverComplete returns those of the slots of a block that go out of view of which the client will never have all
 // parts: it lacks parts that are not in flight.
 func (p *Tracker) neverComplete(b int, mask uint64) (never uint64) {
-	for slot := range bitset.Slots(b, mask&p.Acks.Large[b]) {
-		if l := p.Large[slot]; l.Encoded == nil || slices.Contains(l.Parts, PartUnsent) {
+	for slot := range bitset.Slots(b, mask&p.Large.In(b)) {
+		if l := p.Large.Of(slot); l.Encoded == nil || slices.Contains(l.Parts, PartUnsent) {
 			never |= 1 << (slot & 63)
 		}
 	}
 	return never
-}
-
-// dropLarge stops sending parts of the states of slots of a block, where any are sent.
-func (p *Tracker) dropLarge(b int, mask uint64) {
-	for slot := range bitset.Slots(b, mask&p.Acks.Large[b]) {
-		delete(p.Large, slot)
-	}
-	p.Acks.Large[b] &^= mask
 }

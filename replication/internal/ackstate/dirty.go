@@ -87,7 +87,7 @@ func (p *Tracker) NoteAllChurn() {
 
 // NoteChurn ends the history of slots of a block: they hold another entity than before, or none.
 func (p *Tracker) NoteChurn(b int, mask uint64) {
-	p.dropLarge(b, mask)
+	p.Large.drop(b, mask)
 	p.Acks.endHistory(b, mask, p.Snap.Tick)
 	if p.arrivals != nil && mask != 0 {
 		p.arrivals.End(b, mask, p.Snap.Tick)
@@ -104,7 +104,7 @@ func (p *Tracker) Refresh(b int, slots uint64, limit delta.Tick) {
 
 // Costly returns those of some dirty slots of a block that are sent in full.
 func (p *Tracker) Costly(b int, d uint64) uint64 {
-	return d & p.sight.View.Sees(b, p.Snap.Slots.Alive[b]) & (p.Acks.Bare(b) | p.Acks.Large[b])
+	return d & p.sight.View.Sees(b, p.Snap.Slots.Alive[b]) & (p.Acks.Bare(b) | p.Large.In(b))
 }
 
 // MaySendNow reports whether the peer may be sent state in this tick.
@@ -153,7 +153,7 @@ func (p *Tracker) Splits() bool {
 // the peer splits. It also reports whether the peer holds everything at the likely baselines, and everything that such
 // packets refer to.
 func (p *Tracker) CanRelay(splits bool) (relays, holdsAll bool) {
-	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked ||
+	if p.sight.View.InView != nil || p.Classes.Compact || p.Large.Any() || !p.AnyAcked ||
 		!p.usable(p.Likely.Second) {
 		return false, false
 	}
@@ -333,7 +333,7 @@ func (p *Tracker) leave(b int, mask uint64) {
 		// completely. Incomplete entities take memory that is bounded, so the client is sent a
 		// despawn.
 		never := p.neverComplete(b, mask)
-		p.dropLarge(b, never)
+		p.Large.drop(b, never)
 		mask &= p.Acks.Ended[b] | ^p.sight.Keeps(b) | never&p.Acks.None[b]
 	}
 	if kept &^= mask; p.arrivals != nil && kept != 0 {
@@ -348,7 +348,7 @@ func (p *Tracker) leave(b int, mask uint64) {
 
 // LargeWaits reports whether a state that is larger than a packet, and in no group, has parts to send.
 func (p *Tracker) LargeWaits() bool {
-	for slot := range p.Large {
+	for slot := range p.Large.bySlot {
 		if p.Dirty.Has(slot) && p.Grouped(slot>>6)>>(slot&63)&1 == 0 {
 			return true
 		}

@@ -25,7 +25,7 @@ func (s *Settled) Begin(p *Tracker) {
 		s.all = false // a function of the user's panicked, so the peer may not have been sent what changed
 	} else if s.inTurn {
 		// What changes in a large state that is being sent is not dirty.
-		clean := !p.Silence.Paused && len(p.Large) == 0 && !p.AnyDirty()
+		clean := !p.Silence.Paused && !p.Large.Any() && !p.AnyDirty()
 		s.all = clean && (s.all || p.Log.Next != s.next)
 	}
 	s.next, s.inTurn, s.settled = p.Log.Next, p.InInterval(), false

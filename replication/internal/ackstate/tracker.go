@@ -30,7 +30,7 @@ type Tracker struct {
 	outcome     outcomes
 	Dirty       bitset.Set // slots to be sent; all others are up to date or in flight
 	DirtyBlocks bitset.Set // blocks that may have such slots
-	Large       map[int]*LargeState
+	Large       LargeStates
 	Log         SentLog
 	Followed    uint32 // sequence of the first packet that may be unresolved
 
@@ -68,7 +68,7 @@ func (p *Tracker) Init(snap *snapshot.Snapshot, shared *interest.Shared,
 // session's first packet. waits reports whether messages may have to wait for the world.
 func (p *Tracker) Begin(first uint32, compact, waits bool) {
 	p.Acks.reset(&p.Snap.Slots, p.Snap.Tick)
-	p.Dirty, p.DirtyBlocks, p.Large = nil, nil, map[int]*LargeState{}
+	p.Dirty, p.DirtyBlocks, p.Large = nil, nil, LargeStates{}
 	p.Log.clear()
 	p.Log, p.Followed, p.unsure, p.gapless = NewSentLog(first), first, ^uint32(0), 0
 	p.exact = 0
@@ -84,7 +84,7 @@ func (p *Tracker) Begin(first uint32, compact, waits bool) {
 
 // End frees the memory of a session.
 func (p *Tracker) End() {
-	p.Acks, p.Dirty, p.DirtyBlocks, p.Large = AckTable{}, nil, nil, nil
+	p.Acks, p.Dirty, p.DirtyBlocks, p.Large = AckTable{}, nil, nil, LargeStates{}
 	p.Log.clear()
 	p.Join, p.Structure, p.arrivals = Join{}, nil, nil
 }

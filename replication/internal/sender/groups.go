@@ -217,7 +217,7 @@ func (p *groupSender) sendAlone(slot int) bool {
 		return true
 	}
 	p.behind = slot + 1
-	if l := p.acked.Large[slot]; l != nil && p.stats.Parts != parts && l.TurnEnds(p.opts.MTU-partOverhead) {
+	if l := p.acked.Large.Of(slot); l != nil && p.stats.Parts != parts && l.TurnEnds(p.opts.MTU-partOverhead) {
 		p.behind++
 	}
 	return false
@@ -295,7 +295,7 @@ func (p *groupSender) gatherSlot(slot int) {
 	if !p.acked.Lacks(b, bit) {
 		return
 	}
-	if p.acked.Acks.Large[b]&bit != 0 {
+	if p.acked.Large.In(b)&bit != 0 {
 		p.add(batchEntry{slot: int32(slot), kind: batchLarge})
 		return
 	}

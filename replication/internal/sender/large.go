@@ -16,9 +16,8 @@ const partOverhead = 48
 
 // beginLarge makes the state of a slot wait for sendLarge.
 func (p *stateSender) beginLarge(slot int) {
-	p.acked.Large[slot] = &ackstate.LargeState{}
+	p.acked.Large.Begin(slot)
 	p.acked.Acks.Shown.Add(slot)
-	p.acked.Acks.Large.Add(slot)
 	p.acked.MarkDirty(slot>>6, 1<<(slot&63))
 }
 
@@ -37,7 +36,7 @@ func (p *stateSender) split(slot int, l *ackstate.LargeState) {
 // sendLarge sends those of the slots of a block whose states are larger than a packet. They are clean afterwards, until
 // a part is lost.
 func (p *stateSender) sendLarge(b int, d uint64) error {
-	live, _ := p.acked.Split(b, d&p.acked.Acks.Large[b])
+	live, _ := p.acked.Split(b, d&p.acked.Large.In(b))
 	for slot := range bitset.Slots(b, live) {
 		p.acked.Dirty.Remove(slot) // before it is sent: a lost part marks it again
 		if err := p.sendParts(slot); err != nil {
@@ -50,7 +49,7 @@ func (p *stateSender) sendLarge(b int, d uint64) error {
 
 // sendParts sends the parts of the slot's state that were not sent yet, or were lost.
 func (p *stateSender) sendParts(slot int) error {
-	l := p.acked.Large[slot]
+	l := p.acked.Large.Of(slot)
 	if l.Encoded == nil {
 		if p.packet.blocked() {
 			return errFull

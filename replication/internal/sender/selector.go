@@ -171,7 +171,7 @@ func (p *selector) choose(c *chooser, room int, cost choice.Prices, rate int64, 
 	if partsFirst {
 		of = big
 	}
-	if len(p.acked.Large) > 0 && p.addCandidates(c, of) {
+	if p.acked.Large.Any() && p.addCandidates(c, of) {
 		used += c.Choose(u, room/smallShare, cost)
 	}
 	if p.addCandidates(c, everything) {
@@ -219,7 +219,7 @@ func (p *selector) addCandidates(c *chooser, of share) bool {
 	acks, alive := &p.acked.Acks, p.snap.Slots.Alive
 	for b := range p.acked.DirtyBlocks.All() {
 		d := p.acked.Dirty[b]
-		live, bare, large := p.sight.View.Sees(b, d&alive[b]), acks.Bare(b), acks.Large[b]
+		live, bare, large := p.sight.View.Sees(b, d&alive[b]), acks.Bare(b), p.acked.Large.In(b)
 		switch of {
 		case despawns: // press has split them: everything that is not live is gone
 			c.Add(b, d&^live, 0)

@@ -118,7 +118,7 @@ func (p *stateSender) copies(set *encode.PacketSet, b int, d uint64) uint64 {
 	if d &= set.Slots[b]; d == 0 {
 		return 0
 	}
-	return d &^ (p.acked.LackOf(set.BasePair, b) | p.acked.Acks.Large[b])
+	return d &^ (p.acked.LackOf(set.BasePair, b) | p.acked.Large.In(b))
 }
 
 // relay sends shared packets, which carry the given records, and counts their entries. Those that are not updates are

@@ -35,7 +35,7 @@ type stateSender struct {
 func (p *stateSender) restart() { p.resume, p.parts, p.partsFirst = 0, 0, false }
 
 // stopped reports whether the last tick had to stop.
-func (p *stateSender) stopped() bool { return p.resume != 0 || p.parts != 0 && len(p.acked.Large) > 0 }
+func (p *stateSender) stopped() bool { return p.resume != 0 || p.parts != 0 && p.acked.Large.Any() }
 
 // send sends the dirty ones of some slots, except for slots in groups.
 func (p *stateSender) send(of bitset.Set) {
@@ -43,7 +43,7 @@ func (p *stateSender) send(of bitset.Set) {
 	if p.partsFirst {
 		p.sendFrom(&p.parts, of, true)
 	}
-	if p.sendFrom(&p.resume, of, false) && !p.partsFirst && len(p.acked.Large) > 0 {
+	if p.sendFrom(&p.resume, of, false) && !p.partsFirst && p.acked.Large.Any() {
 		p.sendFrom(&p.parts, of, true)
 	}
 	if p.stats.Parts != parts || p.acked.Log.Next != first {
@@ -85,7 +85,7 @@ func (p *stateSender) sendSlots(of bitset.Set, from, to int, large bool) int {
 			err = p.sendLarge(b, d)
 		} else {
 			err = p.sendBlock(b, d, old)
-			d &^= p.acked.Acks.Large[b]
+			d &^= p.acked.Large.In(b)
 		}
 		if err != nil {
 			return b<<6 + bits.TrailingZeros64(p.acked.Dirty[b]&d) + 1
@@ -120,7 +120,7 @@ func (p *stateSender) classify(b int, slots uint64, old bitset.Set) {
 func (p *stateSender) sendBlock(b int, d uint64, old bitset.Set) error {
 	live, gone := p.acked.Split(b, d)
 	p.acked.Dirty[b] &^= d &^ live &^ gone // gone before the peer was sent any of them
-	live &^= p.acked.Acks.Large[b]
+	live &^= p.acked.Large.In(b)
 	d = live | gone
 	var set *encode.PacketSet
 	copies := uint64(0)

@@ -98,7 +98,7 @@ func (p *Sender) markLacking() {
 	acks := &p.acked.Acks
 	for b := range p.acked.Dirty {
 		seen := p.sight.View.Sees(b, p.snap.Slots.Alive[b])
-		p.acked.MarkDirty(b, seen&(acks.Behind(b)|acks.Large[b])|p.acked.Gone(b))
+		p.acked.MarkDirty(b, seen&(acks.Behind(b)|p.acked.Large.In(b))|p.acked.Gone(b))
 	}
 	p.Sending = false
 }

@@ -105,7 +105,7 @@ func (c *worker) want(p *Sender) {
 // that the peer holds.
 func (c *worker) wantBlock(p *Sender, b int, sets *wish) {
 	s, acks := &c.Snap.Slots, &p.acked.Acks
-	d := p.sight.View.Sees(b, p.acked.Dirty[b]&s.Alive[b]) &^ (acks.None[b] | acks.Large[b] | s.InGroups(b))
+	d := p.sight.View.Sees(b, p.acked.Dirty[b]&s.Alive[b]) &^ (acks.None[b] | p.acked.Large.In(b) | s.InGroups(b))
 	for i := 0; d != 0 && i < len(p.acked.Pairs); i++ {
 		pair := p.acked.Pairs[i]
 		held := d &^ p.acked.LackOf(pair, b)
