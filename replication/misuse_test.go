@@ -201,7 +201,7 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 		{"RegisterMessage", "RegisterMessage: option 1 is nil", func(*misused) { RegisterMessage[mHit](NewSchema(), TypeOption(nil)) }},
 		{"RegisterInput", noSchema, func(*misused) { RegisterInput[mMove](nil) }},
 		{"RegisterInput", "RegisterInput: option 1 is nil", func(*misused) { RegisterInput[mMove](NewSchema(), nil) }},
-		{"Field", `unknown key " step"`, func(*misused) { Register[tHealth](NewSchema(), Field("HP", "range=0:100, step=1")) }},
+		{"Field", `unknown key "steps"`, func(*misused) { Register[tHealth](NewSchema(), Field("HP", "range=0:100,steps=1")) }},
 		{"Field", "", func(*misused) { Field("HP", "") }},
 		{"As", "needs two functions", func(*misused) { As[tHealth, tFrozen](nil, func(*tFrozen, *tHealth) {}) }},
 		{"As", "needs two functions", func(*misused) { As[tHealth, tFrozen](func(*tHealth, *tFrozen) {}, nil) }},

@@ -82,7 +82,7 @@ func (j *joining) needsMost(c *worker, i int) bool {
 	needed := 0
 	for _, record := range c.full.Records.List[first:end] {
 		r := record.Record()
-		if j.acked.Large.In(r.Block)&r.Mask != 0 {
+		if j.acked.Large.In(int(r.Block))&r.Mask != 0 {
 			return false
 		}
 		needed += bits.OnesCount64(j.acked.Dirty[r.Block] & j.acked.Acks.None[r.Block] & r.Mask)
