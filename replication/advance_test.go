@@ -118,35 +118,13 @@ func TestReceiveAndAdvanceHaveNoOrder(t *testing.T) {
 		if !first {
 			x.deliver(packets...)
 		}
+		x.answer(x.apply()...)
 		newest := float64(x.client.Tick()) // less and less is sent to silent clients
 		require.InDelta(t, newest, x.client.ServerTick(), 1.5, "received first: %v", first)
 		require.InDelta(t, newest, float64(x.client.InputTick()), 8)
-		x.answer(x.apply()...)
 		x.frames(1, 60)
 		require.InDelta(t, float64(x.server.Tick()), x.client.ServerTick(), 1.5)
 	}
-}
-
-// TestApplyWithoutAdvanceIsATick, also in a client that measured time before, or does so later.
-func TestApplyWithoutAdvanceIsATick(t *testing.T) {
-	x := connectedWire(t, messageSchema())
-	x.rounds(60)
-	at := x.client.clock.Now
-	x.rounds(10)
-	require.EqualValues(t, 10, x.client.clock.Now-at)
-	x.client.Advance(0)
-	require.NoError(t, x.client.Apply())
-	require.EqualValues(t, 10, x.client.clock.Now-at, "the frame has no time, and none that was counted before it")
-	for range 30 {
-		x.client.Advance(time.Second / 120)
-		require.NoError(t, x.client.Apply())
-	}
-	require.InDelta(t, 25, float64(x.client.clock.Now-at), 2)
-	at = x.client.clock.Now
-	for range 10 {
-		require.NoError(t, x.client.Apply())
-	}
-	require.InDelta(t, 10, float64(x.client.clock.Now-at), 1)
 }
 
 // TestAClockThatGoesBackIsNoMisuse: tickers under load give times that are a little before the last one.
@@ -167,9 +145,9 @@ func TestAClockThatGoesBackIsNoMisuse(t *testing.T) {
 func TestTimeInAnotherUnitIsSeen(t *testing.T) {
 	for _, c := range []struct {
 		fps  int
-		unit float64 // of dt; 0: there is no Advance
+		unit float64 // of dt
 		pace float64
-	}{{60, 1, 1}, {144, 1, 1}, {60, 1e-3, 1000}, {60, 1e3, 1e-3}, {120, 0, 0.5}, {30, 0, 2}} {
+	}{{60, 1, 1}, {144, 1, 1}, {60, 1e-3, 1000}, {60, 1e3, 1e-3}} {
 		x := connectedWire(t, messageSchema())
 		x.spawn()
 		for i := range 12 * c.fps {
@@ -178,28 +156,11 @@ func TestTimeInAnotherUnitIsSeen(t *testing.T) {
 					x.deliver(x.replicate()...)
 				}
 			}
-			if c.unit > 0 {
-				x.client.Advance(time.Duration(c.unit * float64(time.Second) / float64(c.fps)))
-			}
+			x.client.Advance(time.Duration(c.unit * float64(time.Second) / float64(c.fps)))
 			x.answer(x.apply()...)
 		}
 		require.InEpsilon(t, c.pace, x.client.Stats().Pace, 0.05, "%+v", c)
 	}
-}
-
-// TestAdvanceMisuse panics with a sentence that helps.
-func TestAdvanceMisuse(t *testing.T) {
-	x := connectedWire(t, messageSchema())
-	OnServerMessage(x.client, func(mHit) {
-		require.PanicsWithValue(t, "replication: Advance in a message handler: call it once per frame, before Apply", func() { x.client.Advance(1) })
-	})
-	require.NoError(t, SendToClient(x.peer, mHit{}))
-	x.rounds(4)
-	require.EqualValues(t, 1, x.client.Stats().MessagesReceived)
-	x.client.OnSpawn(func(ecs.Entity) { require.Panics(t, func() { x.client.Advance(1) }) })
-	x.spawn()
-	x.rounds(4)
-	require.EqualValues(t, 1, x.client.Stats().Spawns)
 }
 
 // TestClientsKnowTheSendInterval from the first packet that arrives after a change, whatever gets lost, and also while
@@ -266,12 +227,4 @@ func TestPacketsWithoutAnInterval(t *testing.T) {
 		packet[len(packet)-1] ^= 1
 		require.ErrorIs(t, x.client.Receive(packet), ErrChecksum)
 	}
-}
-
-// TestAdvanceDoesNotAllocate, nor what follows from it.
-func TestAdvanceDoesNotAllocate(t *testing.T) {
-	skipAllocationTest(t)
-	x := connectedWire(t, testSchema())
-	x.frames(1, 144)
-	require.Zero(t, testing.AllocsPerRun(500, func() { x.client.Advance(time.Second / 144) }))
 }

@@ -3,6 +3,7 @@ package replication
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
@@ -19,7 +20,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A Client makes a world follow a server's. Receive decodes packets and does not touch the world; Apply brings the
+// A Client makes a world follow a server's. Receive decodes packets and does not touch the world; Frame brings the
 // world up to date and answers the server. The two must not run at the same time.
 type Client struct {
 	diverged struct { // the same divergence is the same pointer
@@ -35,15 +36,16 @@ type Client struct {
 	clock    clock.Ticks
 	messages *message.ClientMessages // nil: the schema has neither messages nor inputs
 	calls    exclusive.Guard
+	attached []func(dt time.Duration) // called at the end of Frame
 }
 
 // NewClient returns a client that makes the world follow a server's. It sends packets to the server through send, in
-// Apply, Disconnect and Close only; a packet belongs to the client again when send returns. The schema must equal the
+// Frame, Disconnect and Close only; a packet belongs to the client again when send returns. The schema must equal the
 // server's. NewClient freezes it: nothing can be registered afterwards.
 //
 // Replicas, the client's copies of the server's entities, carry the component [Mirrored]. The user may add components
 // to them that are not in the schema, and remove replicas or their components: they stay removed until the server
-// spawns or adds them anew. After a reset of the world, the next Apply fills it again with all replicas, including
+// spawns or adds them anew. After a reset of the world, the next Frame fills it again with all replicas, including
 // those that the user had removed. All this holds for resources, too; one that the user has when the server adds it is
 // taken over.
 //
@@ -113,7 +115,7 @@ func (c *Client) Stats() ClientStats {
 	return stats
 }
 
-// Receive takes a packet from the server. It only decodes the packet: the world changes in Apply. The packet is not
+// Receive takes a packet from the server. It only decodes the packet: the world changes in Frame. The packet is not
 // kept. The worst that a packet can cause is an error, which [Client.Stats] counts too: [ErrMalformed], [ErrChecksum],
 // [ErrOverwritten], [ErrStale], [ErrUnexpected], [ErrMissingBaseline] or [ErrMissingModel]. Panics in a hook and in a
 // message handler.
@@ -121,7 +123,7 @@ func (c *Client) Receive(packet []byte) error {
 	c.mustExist()
 	c.apply.Hooks.NotInHook("Receive")
 	if c.messages != nil && c.messages.Handling {
-		panic("replication: Receive in a message handler: keep the packet until Apply returns")
+		panic("replication: Receive in a message handler: keep the packet until Frame returns")
 	}
 	defer c.guard().Leave(c.guard().Enter(exclusive.ClientReceive))
 	err := wire.Explain(c.receive(packet), packet)
@@ -183,51 +185,86 @@ func (c *Client) receive(packet []byte) error {
 		return wire.ErrStale
 	case receive.StateTaken(err):
 		c.clock.Arrive(h.Tick)
-		c.followClock()
 		c.session.StateCame(&h, c.recv.Acked())
 	}
 	return err
 }
 
-// Apply brings the world up to date with what was received, and sends the server its answer: hellos until it is
-// connected, acknowledgements afterwards. Call it once per frame on the goroutine that owns the world, after
-// [Client.Advance]; without one, it counts as a tick of the server, so that inputs come late if it is called less
-// often. Every entity goes from one state of the server to a later one, and so does every [Group]; Apply never shows a
-// mixture. References to entities that spawn or despawn in this Apply are updated at its end. After [ecs.World.Reset]
-// it spawns all replicas anew.
+// Frame brings the client's time and world up to date. Call it once per frame, at any frame rate, on the goroutine that
+// owns the world, with dt, the time since the last call:
+//
+//	for range frames {
+//		now := time.Now()
+//		for packet := range arrived {
+//			_ = client.Receive(packet)
+//		}
+//		if err := client.Frame(now.Sub(last)); err != nil {
+//			return err
+//		}
+//		last = now
+//		draw(&world)
+//	}
+//
+// Frame shows what was received: every entity goes from one state of the server to a later one, and so does every
+// [Group], never to a mixture. References to entities that spawn or despawn are updated at its end, and after
+// [ecs.World.Reset] all replicas spawn anew. It calls hooks, see [Client.OnSpawn], then the functions of
+// [OnServerMessage] for messages that can be delivered, and that of [OnInput]. It sends the server its answer: hellos
+// until it is connected, acks, messages and inputs afterwards. At last, what is attached to the client does its part.
+//
+// Pauses do no harm: at most a second of one frame counts as waiting for the server. A negative dt, of a clock that was
+// set back or of a ticker under load, counts as 0 and in [ClientStats]. If dt has another unit, ClientStats.Pace is far
+// from 1.
 //
 // The error is final: a [*SchemaError] that names the first difference between the schemas, or one that names another
 // protocol version, or a [*DisconnectError] if one of the ends has ended the connection. After [Client.Reconnect] it is
 // nil again. All other errors are recovered from and counted in [Client.Stats].
 //
-// Apply calls hooks, see [Client.OnSpawn], and then the functions of [OnServerMessage] for messages that can be
-// delivered.
-//
 // Panics if the world is locked, in a hook and in a message handler.
-func (c *Client) Apply() error {
+func (c *Client) Frame(dt time.Duration) error {
 	c.mustExist()
-	c.apply.Hooks.NotInHook("Apply")
+	c.apply.Hooks.NotInHook("Frame")
 	if c.apply.View.World.IsLocked() {
-		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")
+		panic("replication: Frame on a locked world: call it outside of queries, since it adds and removes entities")
 	}
 	if c.messages != nil && c.messages.Handling {
-		panic("replication: Apply in a message handler, which runs in an Apply")
+		panic("replication: Frame in a message handler, which runs in a Frame")
 	}
-	defer c.guard().Leave(c.guard().Enter(exclusive.ClientApply))
-	ticks := min(c.clock.StartApply(), c.clock.Rate) // of a pause, no more than a second
+	defer c.guard().Leave(c.guard().Enter(exclusive.ClientFrame))
+	c.advance(dt)
+	err := c.show()
+	for _, fn := range c.attached {
+		fn(dt)
+	}
+	return err
+}
+
+// advance lets time pass.
+func (c *Client) advance(dt time.Duration) {
+	if dt < 0 {
+		c.stats.ClockSteps++
+		dt = 0
+	}
+	c.clock.StartFrame(dt)
+	c.followClock()
+}
+
+// show brings the world up to date and answers the server.
+func (c *Client) show() error {
+	ticks := min(c.clock.Passed(), c.clock.Rate) // of a pause, no more than a second
 	c.apply.Show(c.session.Complete, ticks)
 	c.recv.Refresh()
 	c.sendToServer(ticks)
-	c.clock.EndApply()
+	c.clock.EndFrame()
 	c.followClock()
 	return c.session.Err
 }
 
-// sendToServer is the part of Apply that follows when the world is up to date.
+// sendToServer is the part of Frame that follows when the world is up to date.
 func (c *Client) sendToServer(ticks uint32) {
 	t := c.messages
 	if t != nil {
 		t.HandleAll(ticks)
+		c.giveInputs()
 	}
 	c.answerServer(ticks)
 	if !c.session.Open() {
@@ -264,7 +301,7 @@ func (c *Client) Status() Status {
 	return Status(c.session.Status())
 }
 
-// Err returns what keeps the client from being connected: what [Client.Apply] returns once the connection has ended, or
+// Err returns what keeps the client from being connected: what [Client.Frame] returns once the connection has ended, or
 // while the status is [StatusConnecting] or [StatusReconnecting] and the send function refuses packets, an error that
 // wraps its latest one. That one is not final: the client goes on trying. It is nil otherwise, also while no answer
 // arrives.
@@ -279,7 +316,7 @@ func (c *Client) Err() error {
 }
 
 // Complete reports whether everything has arrived that the client may see of the server's world as it was when the
-// session began: the game can be shown. After the next Apply, it is in the client's world.
+// session began: the game can be shown. After the next Frame, it is in the client's world.
 func (c *Client) Complete() bool {
 	c.mustExist()
 	return c.session.Open() && c.session.Complete
@@ -318,7 +355,7 @@ func (c *Client) begin(m *wire.Welcome) {
 }
 
 // Disconnect ends the connection and sends the server the reason, in packets that are sent at once. The world stays as
-// it is: [Client.Close] removes the replicas. Apply returns a [*DisconnectError] from then on, until
+// it is: [Client.Close] removes the replicas. Frame returns a [*DisconnectError] from then on, until
 // [Client.Reconnect].
 func (c *Client) Disconnect(r Reason) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.ClientDisconnect))

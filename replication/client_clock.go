@@ -1,48 +1,6 @@
 package replication
 
-import (
-	"math"
-	"time"
-
-	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
-)
-
-// Advance advances the client's time by dt, the time since the last call.
-// Call it once per frame, before [Client.Receive] and [Client.Apply], at any frame rate:
-//
-//	for range frames {
-//		now := time.Now()
-//		client.Advance(now.Sub(last))
-//		last = now
-//		_ = client.Receive(packet) // for every packet from the server
-//		err := client.Apply()
-//	}
-//
-// An Apply without an Advance since the last one counts as one server tick, so a loop at the server's tick rate needs
-// no Advance. A client counts all its time in server ticks: its timeout, how often it sends hellos, how long [Expect]
-// and messages wait, and when messages and inputs are sent, which is once per tick at most.
-//
-// Pauses do no harm: at most a second of the time between two Applies counts as waiting for the server. After a pause,
-// [Client.ServerTick] is right again as soon as packets have arrived.
-//
-// A negative dt, of a clock that was set back or of a ticker under load, counts as 0 and in [ClientStats]. If dt has
-// another unit, or is missing at a frame rate that is not the tick rate, ClientStats.Pace is far from 1.
-//
-// Panics in a hook and in a message handler.
-func (c *Client) Advance(dt time.Duration) {
-	c.mustExist()
-	c.apply.Hooks.NotInHook("Advance")
-	if c.messages != nil && c.messages.Handling {
-		panic("replication: Advance in a message handler: call it once per frame, before Apply")
-	}
-	defer c.guard().Leave(c.guard().Enter(exclusive.ClientAdvance))
-	if dt < 0 {
-		c.stats.ClockSteps++
-		dt = 0
-	}
-	c.clock.Advance(dt)
-	c.followClock()
-}
+import "math"
 
 // followClock adapts what depends on the clock.
 func (c *Client) followClock() {
@@ -77,7 +35,7 @@ func (c *Client) Tick() uint32 {
 // ServerTick estimates the server's present tick, with a fraction: a packet that arrives now was sent half a round trip
 // before. It wraps at 2^32 as ticks do, and is 0 before the first packet of a session.
 //
-// It rises with [Client.Advance], at any frame rate, and never goes back within a session. While it is wrong it rises
+// It rises with [Client.Frame], at any frame rate, and never goes back within a session. While it is wrong it rises
 // faster or more slowly. It jumps, forward only, in the first half second of a session, after a pause, and when it is
 // more than half a second behind. If no packet arrives for a second, or for four seconds if the round trip is not
 // known, it stands still, because the server may have paused. While the round trip is not known, it is the tick at
@@ -105,7 +63,7 @@ func (c *Client) Jitter() float64 {
 	return c.clock.Jitter
 }
 
-// InputTick returns the best tick for an input that is set now, before the next [Client.Apply]: just far enough ahead
+// InputTick returns the best tick for an input that is set now, before the next [Client.Frame]: just far enough ahead
 // of [Client.ServerTick] for the input to arrive in time, even if some packets are lost. It is 0 before the server has
 // accepted the client, and if the schema has no inputs.
 //
@@ -142,7 +100,7 @@ func (c *Client) InputDelay() float64 {
 
 // PredictionTick returns the tick, with a fraction, at which to draw what the client predicts, such as its own entity.
 // It goes on between the tick before [Client.InputTick] and InputTick, evenly at any frame rate. It is 0 when InputTick
-// is 0, and wraps at 2^32 as ticks do. Call it after [Client.Apply].
+// is 0, and wraps at 2^32 as ticks do. Call it after [Client.Frame].
 //
 // When the input delay changes, InputTick skips a tick or stays for another one. PredictionTick does neither: it makes
 // up for that by going faster or more slowly for a while, by an eighth at first and a quarter at most. Only if it is

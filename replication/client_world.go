@@ -25,7 +25,7 @@ func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
 // state that one shows.
 //
 // The loop may change the world, including its structure, and remove any of the replicas: those that are gone when
-// their turn comes are left out. It must not call [Client.Apply] or [Client.Close]. A reset of the world ends it.
+// their turn comes are left out. It must not call [Client.Frame] or [Client.Close]. A reset of the world ends it.
 func (c *Client) Entities() iter.Seq2[NetID, ecs.Entity] {
 	c.mustExist()
 	return func(yield func(NetID, ecs.Entity) bool) {
@@ -33,7 +33,7 @@ func (c *Client) Entities() iter.Seq2[NetID, ecs.Entity] {
 	}
 }
 
-// StateTick returns the server tick of the state that a replica shows after [Client.Apply]. ok is false if e is not a
+// StateTick returns the server tick of the state that a replica shows after [Client.Frame]. ok is false if e is not a
 // replica. Until a new session is [Client.Complete], replicas may be left over from the one before, whose ticks may be
 // those of another server.
 func (c *Client) StateTick(e ecs.Entity) (tick uint32, ok bool) {
@@ -42,7 +42,7 @@ func (c *Client) StateTick(e ecs.Entity) (tick uint32, ok bool) {
 }
 
 // Settled returns the newest tick as of which the client has received everything that it may see. An entity without a
-// newer state was at that tick in the state that the client has. After the next [Client.Apply] the world shows all of
+// newer state was at that tick in the state that the client has. After the next [Client.Frame] the world shows all of
 // that, and newer states where they have arrived. The tick never goes back within a session. ok is false until the
 // server's first packets have arrived.
 //
@@ -56,18 +56,18 @@ func (c *Client) Settled() (tick uint32, ok bool) {
 
 // RestedUntil returns the newest tick up to which a replica is known to have stayed in the state that it shows,
 // beginning with [Client.StateTick]. That is [Client.Settled], unless the state is newer, or a newer one has arrived
-// that Apply has not shown yet. Components under a condition such as [OwnerOnly] do not count. ok is false if e is not
+// that Frame has not shown yet. Components under a condition such as [OwnerOnly] do not count. ok is false if e is not
 // a replica. For replicas that are left over from an earlier session it is the tick that StateTick returns.
 func (c *Client) RestedUntil(e ecs.Entity) (tick uint32, ok bool) {
 	c.mustExist()
 	return c.apply.View.RestedUntil(e)
 }
 
-// OnSpawn makes the client call fn for every entity that Apply spawns or matches (see [Expect]), when everything is as
+// OnSpawn makes the client call fn for every entity that Frame spawns or matches (see [Expect]), when everything is as
 // it was at the server, including other entities and references. The hooks of its components ([OnAdd]) follow.
 //
 // A hook may change the world in any way: it may create and remove entities and components, including replicas. What a
-// hook removes is not announced to later ones. It may call all methods of the client except Advance, Receive, Apply and
+// hook removes is not announced to later ones. It may call all methods of the client except Advance, Receive, Frame and
 // Close, which panic. A hook must close the queries that it makes. Hooks of one kind are called in the order in which
 // they were registered, entities in no particular order. A hook can't be unregistered, and is not called for what was
 // there before: see [Client.Entities].
@@ -80,7 +80,7 @@ func (c *Client) OnSpawn(fn func(e ecs.Entity)) {
 	c.apply.Hooks.Spawned, c.apply.Hooks.Arriving = append(c.apply.Hooks.Spawned, fn), true
 }
 
-// OnDespawn makes the client call fn for every replica that Apply or Close is about to remove. The world is as it was
+// OnDespawn makes the client call fn for every replica that Frame or Close is about to remove. The world is as it was
 // before, so the entity and everything else can still be read. The hooks of its components ([OnRemove]) were called
 // before. What the user removed, or a reset of the world, is not announced.
 //
@@ -92,7 +92,7 @@ func (c *Client) OnDespawn(fn func(e ecs.Entity)) {
 }
 
 // OnDrain makes the client call fn when there is room for messages to the server again: a reliable message was not
-// accepted, with [ErrBufferFull], and now at most half of the buffer is in use. fn is called in [Client.Apply], once
+// accepted, with [ErrBufferFull], and now at most half of the buffer is in use. fn is called in [Client.Frame], once
 // until the buffer is full again. A new session begins with an empty buffer and without a call.
 //
 // See [OnServerMessage] for what fn may do. Panics if fn is nil.
@@ -124,7 +124,7 @@ func (c *Client) Expects(e ecs.Entity) bool {
 // Fields are compared as codes, so differences below their precision don't count. Verify skips entities, components
 // and resources that the user removed, and leftovers of an earlier session that the new one does not show yet. A
 // resource that the user put in place of the server's counts as written to. It is meant for tests and for finding
-// faults: it takes about as long as writing all these components. It does not change the world; call it between Apply
+// faults: it takes about as long as writing all these components. It does not change the world; call it between Frame
 // and the systems that may write, or after them.
 func (c *Client) Verify() *Divergence {
 	defer c.guard().Leave(c.guard().Enter(exclusive.ClientVerify))

@@ -42,7 +42,7 @@
 //     [Every], [Once].
 //   - The server: [NewServer], [Server.Connect], [Peer.Receive], [Server.Replicate], [Server.Tick], [Server.Close]; the
 //     marker [Replicated].
-//   - The client: [NewClient], [Client.Receive], [Client.Apply], [Client.Complete], [Client.Tick], [Client.Close],
+//   - The client: [NewClient], [Client.Receive], [Client.Frame], [Client.Complete], [Client.Tick], [Client.Close],
 //     [Client.Detach].
 //   - The same entity at both ends: [NetID], [Server.NetID], [Server.Entity], [Client.NetID], [Client.Entity],
 //     [Client.Entities], the component [Mirrored]; of which tick it is: [Client.StateTick].
@@ -50,7 +50,7 @@
 //     the game spawned ahead of the server: [Expect].
 //   - Messages: [RegisterMessage]; from the server [SendToClient], [SendToAll] and [SendToViewers], which
 //     [OnServerMessage] handles; from clients [SendToServer], which [OnClientMessage] handles.
-//   - Inputs and time: [WithTickRate], [Client.Advance], [Client.ServerTick]; [RegisterInput], [SetInput] at the
+//   - Inputs and time: [WithTickRate], [Client.Frame], [Client.ServerTick]; [RegisterInput], [SetInput] at the
 //     client, [Input] at the server, [Client.InputTick].
 //   - Smooth motion at any frame rate: package playout. What a client showed when its player acted: package rewind.
 //   - Clients that come and go: [Server.OnConnect], [Server.OnDisconnect], [Server.Peers], [Peer.SetData],
@@ -107,7 +107,7 @@
 //     the handle, it refers to the new entity.
 //   - Methods may still be called after the end, since a game may notice it later. After [Server.Close],
 //     [Client.Close], [Client.Detach], [Client.Disconnect] and [Peer.Disconnect], getters return the last values,
-//     sends return [ErrNotConnected], Receive returns [ErrUnexpected], [Client.Apply] returns the reason, and
+//     sends return [ErrNotConnected], Receive returns [ErrUnexpected], [Client.Frame] returns the reason, and
 //     everything else has no effect. Only [Server.Connect], [Server.Replicate] and [Client.Reconnect] panic after a
 //     Close. A closed client delivers no more messages.
 //   - The functions that Replicate calls for a peer, those of an [Interest], of [OnlyFor] and of

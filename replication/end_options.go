@@ -25,7 +25,7 @@ const (
 )
 
 // WithTimeout sets for how long the other end may be silent, in ticks: at a server, calls of [Server.Replicate]; at a
-// client, see [Client.Advance]. 0 is for ever.
+// client, see [Client.Frame]. 0 is for ever.
 //
 // A server then disconnects the peer with [ReasonTimeout]: see [Server.OnDisconnect]. This includes peers whose client
 // never connected. A client that is still there begins a new session by itself. The default is 30 seconds by

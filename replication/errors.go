@@ -35,7 +35,7 @@ var (
 	ErrMissingModel = wire.ErrMissingModel
 )
 
-// A DisconnectError is returned by [Client.Apply] and [Peer.Err] if one of the ends has ended the connection.
+// A DisconnectError is returned by [Client.Frame] and [Peer.Err] if one of the ends has ended the connection.
 type DisconnectError struct {
 	Reason Reason
 	Remote bool // the other end ended it

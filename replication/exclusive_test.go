@@ -92,9 +92,10 @@ func callsOf(x *misused) map[string]func() {
 // callsOfClient returns calls that change a client, by name.
 func callsOfClient(x *misused) map[string]func() {
 	return map[string]func(){
-		"Client.Advance": func() { x.client.Advance(0) },
-		"Client.Apply":   func() { _ = x.client.Apply() }, "Client.Receive": func() { _ = x.client.Receive(nil) },
-		"Client.Close": x.client.Close, "Client.Detach": x.client.Detach, "Client.OnDrain": func() { x.client.OnDrain(func() {}) },
+		"Client.Frame":   func() { _ = x.client.Frame(0) },
+		"OnInput":        func() { OnInput[mMove](x.client, nil) },
+		"Client.Receive": func() { _ = x.client.Receive(nil) },
+		"Client.Close":   x.client.Close, "Client.Detach": x.client.Detach, "Client.OnDrain": func() { x.client.OnDrain(func() {}) },
 		"Client.Disconnect": func() { x.client.Disconnect(Reason{}) },
 		"Client.Reconnect":  x.client.Reconnect, "Client.SetJoinData": func() { x.client.SetJoinData(nil) },
 		"Client.Verify":  func() { x.client.Verify() },
@@ -163,7 +164,7 @@ func TestTwoGoroutinesInOneClientAreFound(t *testing.T) {
 		x.client.session.Send = send
 	}
 	require.NoError(t, SendToServer(x.client, mHit{}))
-	first("Client.Apply", func() { _ = x.client.Apply() })
+	first("Client.Frame", func() { _ = x.client.Apply() })
 	x.rounds(5)
 	x.requireEqual("nothing came of it")
 	first("Client.Disconnect", func() { x.client.Disconnect(Reason{}) })
@@ -240,7 +241,7 @@ func TestReadingIsFoundToo(t *testing.T) {
 			"Client.Tick": func() { x.client.Tick() }, "Client.Stats": func() { x.client.Stats() }, "Client.Entity": func() { x.client.Entity(NetID{}) },
 			"Client.Entities": func() { x.client.Entities() }, "Client.StateTick": func() { x.client.StateTick(e) }, "Client.Status": func() { x.client.Status() },
 		} {
-			requireTwoNamed(t, name, "Client.Apply", call)
+			requireTwoNamed(t, name, "Client.Frame", call)
 		}
 	})
 	x.rounds(3)

@@ -21,8 +21,8 @@ import (
 //	*(*Shot)(world.Get(e, shotID)) = Shot{Owner: me, Number: next}
 //	replication.Expect[Shot](client, e, 60)
 //
-// ticks is for how many ticks of the client's time it may be matched, see [Client.Advance], 0 for as long as it takes.
-// The first [Client.Apply] after them ends its wait, and so does removing the entity or resetting the world; see
+// ticks is for how many ticks of the client's time it may be matched, see [Client.Frame], 0 for as long as it takes.
+// The first [Client.Frame] after them ends its wait, and so does removing the entity or resetting the world; see
 // [Client.Expects]. The library never removes it: what the server never confirms is the user's to remove.
 //
 // Fields of the signature that refer to replicas are compared as references to the server's entities; references to

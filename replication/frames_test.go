@@ -80,8 +80,8 @@ func TestServersThatStall(t *testing.T) {
 		shares          []float64
 	}{
 		{1, 0.01, []float64{1, 0.5}},
-		{2, 0.2, []float64{1, 0.5}}, // until that is known to pass
-		{1, 0.03, []float64{1, 0.5, 1.5}},
+		{2, 0.06, []float64{1, 0.5}}, // until that is known to pass
+		{1, 0.08, []float64{1, 0.5, 1.5}},
 		{10, 0.01, []float64{1, 0.8}},
 	} {
 		m := timetest.PlayUnsteadyRate(t, timetest.Seed, c.seconds, c.shares...)

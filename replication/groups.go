@@ -7,7 +7,7 @@ import (
 )
 
 // A Group is a set of entities that appear, change and end together at every client: a ship and its turrets, a rider
-// and the horse. After each [Client.Apply] a client shows all of them as they were in one tick of the server, or none.
+// and the horse. After each [Client.Frame] a client shows all of them as they were in one tick of the server, or none.
 // Entities outside of groups are independent of each other.
 //
 // An entity can be in one group at a time. Joining and leaving are part of what the group does together: a client never

@@ -34,12 +34,12 @@ func OnRemove[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 }
 
 // OnChange makes the client call fn when the server has changed the value of a component that a replica already had, or
-// its target if it is a relation. Everything that changed in this Apply has its new value.
+// its target if it is a relation. Everything that changed in this Frame has its new value.
 //
 // before is a copy of what the world held until then: the server's earlier value, with everything that the user wrote
 // to the component since. Only replicated fields were overwritten. What slices and maps of values of [As] point to is
 // not copied, so use functions that make new ones. It is valid until fn returns, now until fn changes the world. An
-// Apply calls fn once for a component, however many states of it the server sent. A field that refers to an entity
+// Frame calls fn once for a component, however many states of it the server sent. A field that refers to an entity
 // also changes when it is filled in because that entity has arrived, or becomes zero because it is gone.
 //
 // T may be the type of a resource: then e is the zero entity.

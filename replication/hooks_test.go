@@ -232,8 +232,8 @@ func TestWhatAHookMustNotDo(t *testing.T) {
 		x.rounds(3)
 		x.requireEqual()
 	}
-	again := "in a hook: the Apply that called it has not ended; note it and do so afterwards"
-	refused("replication: Apply "+again, func() { _ = x.client.Apply() })
+	again := "in a hook: the Frame that called it has not ended; note it and do so afterwards"
+	refused("replication: Frame "+again, func() { _ = x.client.Frame(0) })
 	refused("replication: Receive "+again, func() { _ = x.client.Receive(nil) })
 	refused("replication: Close "+again, func() { x.client.Close() })
 

@@ -15,7 +15,48 @@ import (
 var ErrInputSet = errors.New("replication: the tick has its input already: inputs are set once for a tick, " +
 	"in their order")
 
-// SetInput sets the client's command for a server tick. The next [Client.Apply] sends it, and later ones repeat it
+// OnInput sets the function that gives the client's command for a server tick; nil removes it. [Client.Frame] calls it
+// for each tick that needs one, in their order, when the world is up to date: not at all, once, or several times a
+// frame, as ticks and frames go; after a pause, ticks that are too long ago are left out. The input is sent at once, and again
+// until the server has it.
+//
+//	replication.OnInput(client, func(tick replication.Tick) Command {
+//		command := Command{Turn: keys.turn}
+//		if tick == client.InputTick() { // the frame's last one: what happens once goes into one input
+//			command.Fire, clicked = clicked, false
+//		}
+//		return command
+//	})
+//
+// fn may read the world, but not call methods of the client that change it. An input that takes more than 64 bytes, or
+// has a text longer than its max, is not sent, and counts in [ClientStats].
+//
+// Panics if T is not the input type of the schema.
+func OnInput[T any](c *Client, fn func(tick uint32) T) {
+	defer c.guard().Leave(c.guard().Enter(exclusive.OnInput))
+	c.schema.CheckInput(reflect.TypeFor[T]())
+	c.messages.GiveInput = nil
+	if fn != nil {
+		c.messages.GiveInput = func(tick delta.Tick) {
+			input := func() T {
+				defer c.calls.Leave(c.calls.PermitReading())
+				return fn(uint32(tick))
+			}()
+			if setInput(c, tick, input) != nil {
+				c.stats.InputsRefused++
+			}
+		}
+	}
+}
+
+// giveInputs has inputs given that the next packets take along.
+func (c *Client) giveInputs() {
+	if c.session.Open() {
+		c.messages.GiveInputs()
+	}
+}
+
+// SetInput sets the client's command for a server tick. The next [Client.Frame] sends it, and later ones repeat it
 // until the server has it. Set inputs in the order of their ticks, see [Client.InputTick]; a tick that is left out has
 // none.
 //
@@ -31,6 +72,10 @@ func SetInput[T any](c *Client, tick uint32, input T) error {
 	if !c.session.Open() || !c.messages.InputDelay.Known {
 		return ErrNotConnected
 	}
+	return setInput(c, delta.Tick(tick), input)
+}
+
+func setInput[T any](c *Client, tick delta.Tick, input T) error {
 	t := c.messages
 	v := &t.Values[len(c.schema.Messages)]
 	*v.Pointer.(*T) = input
@@ -38,10 +83,10 @@ func SetInput[T any](c *Client, tick uint32, input T) error {
 	if err != nil {
 		return err
 	}
-	if t.Inputs.Set(delta.Tick(tick)) {
+	if t.Inputs.Set(tick) {
 		return ErrInputSet
 	}
-	copy(t.Inputs.Add(delta.Tick(tick), t.Shown), row)
+	copy(t.Inputs.Add(tick, t.Shown), row)
 	return nil
 }
 

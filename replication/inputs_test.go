@@ -25,7 +25,9 @@ type inputRig struct {
 func newInputRig(seed uint64, link netsim.Config, opts ...ServerOption) *inputRig {
 	w := ecs.NewWorld()
 	s := NewServer(&w, messageSchema(), append(opts, WithSeed(seed))...)
-	return &inputRig{end: connect(s, seed, link, WithSeed(seed+1)), server: s, given: map[uint32]mMove{}}
+	r := &inputRig{end: connect(s, seed, link, WithSeed(seed+1)), server: s, given: map[uint32]mMove{}}
+	OnInput(r.client, r.give)
+	return r
 }
 
 // tick plays a tick. No two inputs are equal.
@@ -44,21 +46,18 @@ func (r *inputRig) tick(t testing.TB) {
 	r.server.Replicate()
 	r.link.Step()
 	r.link.Down.Receive(func(p []byte) { _ = r.client.Receive(p) })
+	require.NoError(t, r.client.Apply())
 	if r.client.Connected() {
-		r.give()
 		r.delays = append(r.delays, r.client.InputDelay())
 	}
-	require.NoError(t, r.client.Apply())
 	r.link.Up.Receive(func(p []byte) { _ = r.peer.Receive(p) })
 }
 
-// give sets the client's input.
-func (r *inputRig) give() {
-	tick := r.client.InputTick()
+// give gives the client's input.
+func (r *inputRig) give(tick uint32) mMove {
 	in := mMove{Aim: float32(tick%600)/100 - 3, Fire: tick%7 == 0, Stamp: uint16(tick)}
-	if SetInput(r.client, tick, in) == nil {
-		r.given[tick] = in
-	}
+	r.given[tick] = in
+	return in
 }
 
 func TestInputsArriveInTime(t *testing.T) {
@@ -146,7 +145,6 @@ func TestInputsSurviveAPause(t *testing.T) {
 		for range pause { // the server pauses
 			r.link.Step()
 			r.link.Down.Receive(func(p []byte) { _ = r.client.Receive(p) })
-			r.give()
 			require.NoError(t, r.client.Apply())
 			r.link.Up.Receive(func(p []byte) { _ = r.peer.Receive(p) })
 		}
@@ -192,7 +190,7 @@ func TestAnInputThatIsMissing(t *testing.T) {
 	require.Equal(t, missed, x.peer.Stats().InputsMissed, "who gives no inputs misses none")
 }
 
-// TestTheFirstInputOfASession is set before the first Apply after the welcome. It is for a future
+// TestTheFirstInputOfASession is set after the first Frame that knows of it. It is for a future
 // tick and for no other one: on the wire a tick has 16 bits.
 func TestTheFirstInputOfASession(t *testing.T) {
 	const first = 1<<16 - 40
@@ -202,6 +200,7 @@ func TestTheFirstInputOfASession(t *testing.T) {
 			x.answer(x.apply()...)
 			x.deliver(x.replicate()...)
 		}
+		x.answer(x.apply()...)
 		given := x.client.InputTick()
 		require.Greater(t, given, x.server.Tick())
 		require.LessOrEqual(t, given, x.server.Tick()+16)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Arche calls a world's listener in the middle of Apply, and it may change the world.
+// Arche calls a world's listener in the middle of Frame, and it may change the world.
 
 // TestListenerRemovesWhatSpawns: the entity counts as removed by the user. It comes again when the server spawns it anew.
 func TestListenerRemovesWhatSpawns(t *testing.T) {
@@ -122,20 +122,19 @@ func TestListenerMovesOtherEntities(t *testing.T) {
 	require.Nil(t, x.client.Verify())
 }
 
-// TestListenerMustNotCallTheClient: what a listener does happens in the middle of Apply.
+// TestListenerMustNotCallTheClient: what a listener does happens in the middle of Frame.
 func TestListenerMustNotCallTheClient(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	for name, call := range map[string]func(){
-		"Apply":   func() { _ = x.client.Apply() },
+		"Frame":   func() { _ = x.client.Frame(0) },
 		"Close":   func() { x.client.Close() },
 		"Receive": func() { _ = x.client.Receive(nil) },
-		"Advance": func() { x.client.Advance(0) },
 	} {
 		l := listener.NewCallback(func(*ecs.World, ecs.EntityEvent) { call() }, event.EntityCreated)
 		x.mirror.SetListener(&l)
 		e := x.spawn(ecs.ComponentID[tPosition](x.world))
-		sentence := "replication: " + name + " in a function that Apply or Close calls, such as Arche's listener: " +
-			"the Apply that called it has not ended; note it and do so afterwards"
+		sentence := "replication: " + name + " in a function that Frame or Close calls, such as Arche's listener: " +
+			"the Frame that called it has not ended; note it and do so afterwards"
 		require.PanicsWithValue(t, sentence, func() { x.rounds(3) })
 		x.mirror.SetListener(nil)
 		x.world.RemoveEntity(e)

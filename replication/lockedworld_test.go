@@ -23,6 +23,6 @@ func TestApplyOnALockedWorldPanicsWithAdvice(t *testing.T) {
 	x, _, _ := crowd(t, 1)
 	q := x.mirror.Query(ecs.All())
 	defer q.Close()
-	require.PanicsWithValue(t, "replication: Apply on a locked world: call it outside of queries, since it adds and removes entities",
+	require.PanicsWithValue(t, "replication: Frame on a locked world: call it outside of queries, since it adds and removes entities",
 		func() { _ = x.client.Apply() })
 }

@@ -25,6 +25,7 @@ func TestAClientThatAcknowledgesNoMessagesGetsFew(t *testing.T) {
 	}
 	x.replicate()
 	before := x.peer.Stats()
+	x.client.clock.Now++
 	for range 10 * 60 {
 		x.replicate()
 		var buf [64]byte

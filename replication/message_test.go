@@ -216,7 +216,7 @@ func TestHandlersMayDoAlmostAnything(t *testing.T) {
 		got = append(got, fmt.Sprint(m))
 		require.NoError(t, SendToServer(x.client, mHit{Number: 1}))
 		require.NoError(t, SendToServer(x.client, mHit{Number: 2}))
-		require.PanicsWithValue(t, "replication: Apply in a message handler, which runs in an Apply", func() { _ = x.client.Apply() })
+		require.PanicsWithValue(t, "replication: Frame in a message handler, which runs in a Frame", func() { _ = x.client.Apply() })
 		x.mirror.NewEntity()
 	})
 	require.NoError(t, SendToServer(x.client, mHit{}))

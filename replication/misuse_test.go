@@ -115,6 +115,9 @@ func TestNoMethodPanicsWithoutASentence(t *testing.T) {
 		listed[name] = true
 		for i := range of.NumMethod() {
 			method := of.Method(i)
+			if name == "Client" && (method.Name == "Advance" || method.Name == "Apply") {
+				continue // of the tests
+			}
 			x := newMisused(t)
 			if _, byValue := of.Elem().MethodByName(method.Name); !byValue {
 				for _, r := range x.calls(t, reflect.Zero(of), method, "(nil *"+name+")") {
@@ -234,6 +237,9 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 		{"SendToViewers", "", func(x *misused) { _ = SendToViewers(x.server, ecs.Entity{}, mHit{}) }},
 		{"SendToServer", noClient, nilOnClient(func(c *Client) { _ = SendToServer(c, mHit{}) })},
 		{"SendToServer", noClient, func(*misused) { _ = SendToServer(&Client{}, mHit{}) }},
+		{"OnInput", noClient, nilOnClient(func(c *Client) { OnInput(c, func(uint32) mMove { return mMove{} }) })},
+		{"OnInput", noClient, func(*misused) { OnInput[mMove](&Client{}, nil) }},
+		{"OnInput", "", func(x *misused) { OnInput[mMove](x.client, nil) }},
 		{"SetInput", noClient, nilOnClient(func(c *Client) { _ = SetInput(c, 1, mMove{}) })},
 		{"SetInput", noClient, func(*misused) { _ = SetInput(&Client{}, 1, mMove{}) }},
 		{"Input", noPeer, func(*misused) { Input[mMove](nil, 1) }},

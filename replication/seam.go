@@ -15,7 +15,10 @@ func init() {
 			panic(fmt.Sprintf("replication: a %T is no client: NewClient makes one", client))
 		}
 		c.mustExist()
-		return &seam.Client{Schema: c.schema, Recv: &c.recv, Clock: &c.clock, Apply: &c.apply, Messages: c.messages}
+		return &seam.Client{
+			Schema: c.schema, Recv: &c.recv, Clock: &c.clock, Apply: &c.apply, Messages: c.messages,
+			Attached: &c.attached,
+		}
 	}
 	seam.OfServer = func(server any) seam.Server {
 		s, ok := server.(*Server)

@@ -72,7 +72,7 @@ func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
 	return s.enqueue(d)
 }
 
-// SendToServer sends a message to the server. It is sent with the next [Client.Apply]. Errors and panics are those of
+// SendToServer sends a message to the server. It is sent with the next [Client.Frame]. Errors and panics are those of
 // [SendToClient].
 func SendToServer[T any](c *Client, msg T) error {
 	defer c.guard().Leave(c.guard().Enter(exclusive.SendToServer))
@@ -117,9 +117,9 @@ func OnClientMessage[T any](s *Server, handle func(from *Peer, message T)) {
 // OnServerMessage sets the function that handles messages of type T from the server; nil removes it. Messages without
 // one are counted and dropped.
 //
-// It is called in [Client.Apply], after the world was brought up to date: reliable messages in the order in which the
+// It is called in [Client.Frame], after the world was brought up to date: reliable messages in the order in which the
 // server sent them, each once, and unless they are [Immediate] not before the world is as it was then, see
-// [RegisterMessage]. It may change the world, and send messages. It must not call Advance, Receive or Apply.
+// [RegisterMessage]. It may change the world, and send messages. It must not call Advance, Receive or Frame.
 //
 // Panics if T is not registered with [RegisterMessage].
 func OnServerMessage[T any](c *Client, handle func(message T)) {

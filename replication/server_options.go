@@ -32,7 +32,7 @@ func WithoutChecksum() ServerOption {
 
 // WithTickRate sets how many times per second Replicate is called, 60 by default. Budgets are counted by it, and the
 // timeout if none is set; the server reads no clock. Clients learn it in the handshake, since their time is counted in
-// ticks of the server: see [Client.Advance].
+// ticks of the server: see [Client.Frame].
 //
 // Panics outside 1 to 1000.
 func WithTickRate(perSecond int) ServerOption {

@@ -18,7 +18,7 @@ type ServerStats struct {
 
 	// RefusedSchemas counts hellos with another schema or protocol version, also those that came to peers that are
 	// gone. LastRefusal is a sentence about the latest of them: its version, or the few lines of the schema's text in
-	// which it differs; the client's Apply returns the very line. It is empty if there was none, and no part of it
+	// which it differs; the client's Frame returns the very line. It is empty if there was none, and no part of it
 	// comes from the wire but numbers.
 	RefusedSchemas uint64
 	LastRefusal    string
@@ -163,11 +163,10 @@ type ClientStats struct {
 
 	Acks uint64 // acknowledgement packets sent
 
-	ClockSteps uint64 // negative times that [Client.Advance] was given: they counted as 0
+	ClockSteps uint64 // negative times that [Client.Frame] was given: they counted as 0
 
 	// Pace is how many ticks the server made in a tick of the client's time, in a recent span of 5 seconds; 0 before
-	// the first one. It is near 1. Otherwise the server does not hold its rate, or the client's time is wrong: Advance
-	// gets it in another unit, or is not called.
+	// the first one. It is near 1. Otherwise the server does not hold its rate, or Frame gets times in another unit.
 	Pace float64
 
 	Messages          uint64 // sent to the server, each counted once
@@ -179,9 +178,10 @@ type ClientStats struct {
 	MessagesUnhandled uint64 // from the server, that no function handles
 	MessagesMalformed uint64 // from the server, in fragments that make no message
 
-	InputPackets uint64 // packets of inputs sent
-	InputBytes   uint64 // in them
-	InputsMissed uint64 // ticks for which the server had no input in time
+	InputPackets  uint64 // packets of inputs sent
+	InputBytes    uint64 // in them
+	InputsMissed  uint64 // ticks for which the server had no input in time
+	InputsRefused uint64 // given to OnInput, and too large to send
 }
 
 // fieldStats returns the statistics of a schema's fields, in the order of

@@ -8,7 +8,7 @@ const (
 	StatusConnecting   Status = iota // it sends hellos, or compares the schemas
 	StatusConnected                  // the server has accepted it
 	StatusReconnecting               // hellos again: the server is silent or has dropped it, or Reconnect was called
-	StatusDisconnected               // the connection has ended or was refused: Apply returns why
+	StatusDisconnected               // the connection has ended or was refused: Frame returns why
 )
 
 func (s Status) String() string {

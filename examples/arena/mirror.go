@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 
@@ -35,21 +36,32 @@ func newMirror(name string, l *line) *mirror {
 	return m
 }
 
-// step is one iteration of the client's loop: receive packets, apply them, send. A real client would draw its
-// world now.
+// step is one iteration of the client's loop: receive packets, and show a frame. A real client would draw its world
+// now.
 func (m *mirror) step(t *truth) error {
 	m.line.step()
 	m.line.receive(func(packet []byte) {
 		m.bytes += uint64(len(packet))
 		_ = m.client.Receive(packet) // refused packets are counted in its Stats
 	})
-	m.pilot.step()
-	if err := m.client.Apply(); err != nil {
+	if m.client.Connected() {
+		m.pilot.comeAndGo()
+	}
+	if err := m.client.Frame(m.tick()); err != nil {
 		return fmt.Errorf("the server does not want this client: %w", err)
 	}
 	m.line.flush()
 	m.check(t)
 	return nil
+}
+
+// tick returns how long a tick takes, which is a frame here.
+func (m *mirror) tick() time.Duration {
+	rate := m.client.TickRate()
+	if rate == 0 { // not known yet
+		rate = 60
+	}
+	return time.Second / time.Duration(rate)
 }
 
 // outlook returns the library's estimates, including the round trip that the arena prints.

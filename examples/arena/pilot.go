@@ -85,6 +85,7 @@ func newPilot(name string, w *ecs.World, client *replication.Client) *pilot {
 		stock:   generic.NewMap2[Hull, Ammo](w),
 		crate:   generic.NewMap2[Position, PowerUp](w),
 	}
+	replication.OnInput(client, p.steer)
 	replication.OnServerMessage(client, func(m Welcome) {
 		p.ship, p.dt, p.deaths = int(m.Ship), 1/float64(m.TickRate), 0
 	})
@@ -100,22 +101,14 @@ func newPilot(name string, w *ecs.World, client *replication.Client) *pilot {
 	return p
 }
 
-// step is called before Apply, which sends the input.
-func (p *pilot) step() {
-	if !p.client.Connected() {
-		return
-	}
-	p.comeAndGo()
-	tick := p.client.InputTick()
+// steer gives the input for a tick.
+func (p *pilot) steer(tick uint32) Controls {
 	if me, ok := p.look(tick); ok {
 		p.controls = p.navigate(me)
 	} else {
 		p.controls.Fire = false // keep the other controls, so that every tick has an input
 	}
-	// While the input delay grows, two ticks come at once. While it shrinks, one comes twice: the first input counts.
-	for late := tick - 1; late != tick+1; late++ {
-		_ = replication.SetInput(p.client, late, p.controls)
-	}
+	return p.controls
 }
 
 // comeAndGo joins in every new session and after a break, and takes a break when the ship was shot

@@ -64,9 +64,8 @@ func main() {
 			continue
 		}
 		frame++
-		client.Advance(time.Second / fps)
 		link.Down.Receive(func(packet []byte) { _ = client.Receive(packet) })
-		if err := client.Apply(); err != nil {
+		if err := client.Frame(time.Second / fps); err != nil {
 			log.Fatal(err)
 		}
 		view.Advance(time.Second / fps)

@@ -118,8 +118,7 @@ func (g *game) tick() {
 
 // draw is a frame of the client, in which the player shoots if there is a new tick.
 func (g *game) draw(dt time.Duration) {
-	g.client.Advance(dt)
-	_ = g.client.Apply() // does not fail here: the ends have one schema
+	_ = g.client.Frame(dt) // does not fail here: the ends have one schema
 	g.view.Advance(dt)
 	tick := g.client.InputTick()
 	if _, given := g.screen[tick]; !given {

@@ -85,7 +85,7 @@ func filmed(b *testing.B, cfg config) *packetFilm {
 			require.NoError(b, m.client.Receive(packet))
 		})
 		film.ticks = append(film.ticks, packets)
-		require.NoError(b, m.client.Apply())
+		require.NoError(b, m.client.Frame(time.Second/60))
 		m.send(0)
 		m.link.Step()
 	}
@@ -123,7 +123,7 @@ func (f *packetFilm) show(b *testing.B) (receive, apply time.Duration) {
 			}
 		}
 		middle := time.Now()
-		if err := client.Apply(); err != nil {
+		if err := client.Frame(time.Second / 60); err != nil {
 			b.Fatal(err)
 		}
 		if now >= handshakeTicks {

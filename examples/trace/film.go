@@ -207,8 +207,7 @@ func (c *camera) shoot() error {
 			}
 		}
 		for at := float64(step) / float64(c.steps); float64(len(c.film.frames))*ticksPerFrame <= at; {
-			m.client.Advance(dt)
-			if _, err := m.see(now); err != nil {
+			if _, err := m.see(now, dt); err != nil {
 				return err
 			}
 			c.view.play.Advance(dt)

@@ -54,6 +54,9 @@ func newMirror(
 	return m
 }
 
+// tick is the time that a tick takes at the client if the trace does not matter.
+const tick = time.Second / 60
+
 // handshakeTicks are enough for a handshake over a perfect link.
 const handshakeTicks = 16
 
@@ -66,7 +69,7 @@ func shakeHands(server *replication.Server, mirrors []*mirror) error {
 		}
 		server.Replicate()
 		for _, m := range mirrors {
-			if _, err := m.see(0); err != nil {
+			if _, err := m.see(0, tick); err != nil {
 				return err
 			}
 			m.link.Step()
@@ -117,15 +120,15 @@ func (m *mirror) receive(now int64) {
 	m.send(now)
 }
 
-// see gives the client the packets from the server, and applies them. It returns how long the client took.
-func (m *mirror) see(now int64) (took time.Duration, err error) {
+// see gives the client the packets from the server, and lets it show a frame. It returns how long the client took.
+func (m *mirror) see(now int64, dt time.Duration) (took time.Duration, err error) {
 	m.send(now)
 	m.link.Down.Receive(func(packet []byte) { _ = m.arrived.add(packet) })
 	begin := time.Now()
 	m.arrived.drain(func(packet []byte) {
 		m.complain(now, "client", m.client.Receive(packet))
 	})
-	err = m.client.Apply()
+	err = m.client.Frame(dt)
 	took = time.Since(begin)
 	m.send(now)
 	return took, err

@@ -149,7 +149,7 @@ func (p *replay) tick(now int64, thorough, measured bool) error {
 	var decoding time.Duration
 	at := moment{now, p.server.Tick()}
 	for i, m := range p.mirrors {
-		took, err := m.see(now)
+		took, err := m.see(now, tick)
 		if err != nil {
 			return err
 		}

@@ -157,7 +157,7 @@ func TestAnyOrderOfCalls(t *testing.T) {
 			case 4:
 				g.local.Reset()
 			case 5:
-				require.NoError(t, g.client.Apply())
+				require.NoError(t, g.client.Frame(time.Second/60))
 			case 6:
 				g.client.Reconnect()
 			case 7:

@@ -76,7 +76,7 @@ func (c *crowd[T]) tick(t testing.TB) {
 		require.NoError(t, c.client.Receive(packet))
 	}
 	c.down = c.down[:0]
-	require.NoError(t, c.client.Apply())
+	require.NoError(t, c.client.Frame(time.Second/20))
 }
 
 func moveFixed(p *place, n int) { p.X, p.Y, p.Z = float32(n%100), float32(n%90), float32(n%80) }

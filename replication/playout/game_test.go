@@ -202,9 +202,8 @@ func (g *game) frame() {
 	dt := g.now - g.lastFrame
 	g.lastFrame = g.now
 	g.nextFrame += (1 + g.wobble*(2*g.rand.Float64()-1)) / g.frames
-	g.client.Advance(time.Duration(dt * float64(time.Second)))
 	g.link.Down.Receive(func(packet []byte) { _ = g.client.Receive(packet) })
-	require.NoError(g.t, g.client.Apply())
+	require.NoError(g.t, g.client.Frame(time.Duration(dt*float64(time.Second))))
 	if g.onFrame != nil {
 		g.onFrame(dt)
 	}

@@ -54,11 +54,11 @@ func TestTwoGoroutinesInAClientAndItsPlayoutAreFound(t *testing.T) {
 	client := replication.NewClient(&world, g.schema, func([]byte) error {
 		calls++
 		require.Contains(t, elsewhere(func() { other.Advance(0) }),
-			"replication: Playout.Advance while Client.Apply is going on")
+			"replication: Playout.Advance while Client.Frame is going on")
 		return nil
 	})
 	other = playout.New(client)
-	require.NoError(t, client.Apply())
+	require.NoError(t, client.Frame(0))
 	require.Equal(t, 1, calls)
 	other.Advance(0)
 }
@@ -88,7 +88,7 @@ func loops(frames int, lock sync.Locker) (panicked any) {
 		}
 	}
 	both.Add(2)
-	go loop(func() { client.Advance(0); _ = client.Apply() }, 5*time.Millisecond)
+	go loop(func() { _ = client.Frame(0) }, 5*time.Millisecond)
 	go loop(func() { p.Advance(0) }, 7*time.Millisecond)
 	both.Wait()
 	return panicked

@@ -150,8 +150,7 @@ func TestMessagesForgetEntitiesOfAWorldThatWasReset(t *testing.T) {
 	frame := func(between func()) {
 		(*place)(remote.Get(target, id)).X++
 		server.Replicate()
-		client.Advance(time.Second / 60)
-		require.NoError(t, client.Apply())
+		require.NoError(t, client.Frame(time.Second/60))
 		between()
 		p.Advance(time.Second / 60)
 	}

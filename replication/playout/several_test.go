@@ -57,8 +57,7 @@ func leaveAlone(t *testing.T, into bool) {
 		for i := range sides {
 			s := &sides[i]
 			s.server.Replicate()
-			s.client.Advance(time.Second / 20)
-			require.NoError(t, s.client.Apply())
+			require.NoError(t, s.client.Frame(time.Second/20))
 		}
 		view.Advance(time.Second / 20)
 		if e, ok := resting(); ok {

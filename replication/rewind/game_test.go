@@ -218,9 +218,9 @@ func (g *game) clientFrame() {
 			_ = replication.SetInput(g.client, tick, Shot{})
 		}
 	}
-	g.client.Advance(time.Duration((g.now - g.last) * float64(time.Second)))
+	dt := time.Duration((g.now - g.last) * float64(time.Second))
 	g.last = g.now
-	require.NoError(g.t, g.client.Apply())
+	require.NoError(g.t, g.client.Frame(dt))
 }
 
 // show notes the time that is shown for the next inputs, as play-out does.

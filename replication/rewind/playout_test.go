@@ -215,8 +215,7 @@ func (g *game) playOut() *playout.Playout {
 	g.frame = func() {
 		dt := time.Duration((g.now - g.last) * float64(time.Second))
 		g.last = g.now
-		g.client.Advance(dt)
-		require.NoError(g.t, g.client.Apply())
+		require.NoError(g.t, g.client.Frame(dt))
 		play.Advance(dt)
 	}
 	return play

@@ -1,5 +1,5 @@
 // Package apply writes received states into a client's world. Package receive supplies the states
-// and which of them are new; Client.Apply calls Show once per frame. It spawns, changes and removes
+// and which of them are new; Client.Frame calls Show once per frame. It spawns, changes and removes
 // entities and resources, resolves references, adopts expected entities, calls the user's hooks,
 // and compares the world with the states on request.
 package apply
@@ -97,7 +97,7 @@ func (a *Applier) showDirty() {
 func (a *Applier) RemoveAll() {
 	defer a.Hooks.begin()()
 	a.NoticeReset()
-	a.Hooks.drop() // there are some if a function of the user's panicked in the last Apply
+	a.Hooks.drop() // there are some if a function of the user's panicked in the last Frame
 	if a.Hooks.Parting {
 		a.runHooks(func() { a.Hooks.announceEnd(false) })
 	}
@@ -150,14 +150,14 @@ func (a *Applier) runHooks(call func()) {
 	a.NoticeReset()
 }
 
-// announce calls the hooks for everything that this Apply is about to remove.
+// announce calls the hooks for everything that this Frame is about to remove.
 func (a *Applier) announce(some, foreign bool) {
 	if a.Hooks.Parting {
 		a.runHooks(func() { a.Hooks.announceAll(some, foreign) })
 	}
 }
 
-// notify calls the hooks for everything that came or changed in this Apply.
+// notify calls the hooks for everything that came or changed in this Frame.
 func (a *Applier) notify() {
 	if len(a.Hooks.events) > 0 {
 		a.runHooks(func() { a.Hooks.callAll() })

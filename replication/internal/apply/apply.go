@@ -397,7 +397,7 @@ func (a *Applier) refer(slot uint32, m *replica, component int, p unsafe.Pointer
 	}
 }
 
-// mendReferences updates the references to entities that came or went in this Apply.
+// mendReferences updates the references to entities that came or went in this Frame.
 func (a *Applier) mendReferences() {
 	r := &a.Referrers
 	for _, slot := range r.churned {

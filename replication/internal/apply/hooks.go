@@ -8,13 +8,13 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Hooks are functions of the user that a [Client] calls in Apply when its world changes:
+// Hooks are functions of the user that a [Client] calls in Frame when its world changes:
 // [Client.OnSpawn], [Client.OnDespawn], [OnAdd], [OnRemove] and [OnChange]. They are called at two
 // points, where the world is consistent:
 //
-//   - Before Apply changes anything, for everything that it is about to remove: OnRemove and
+//   - Before Frame changes anything, for everything that it is about to remove: OnRemove and
 //     OnDespawn. Nothing has gone yet, and nothing has come.
-//   - After Apply has changed everything, including references, for everything that came or
+//   - After Frame has changed everything, including references, for everything that came or
 //     changed: OnSpawn, OnAdd and OnChange.
 type hooks struct {
 	schema    *schema.Schema
@@ -30,7 +30,7 @@ type hooks struct {
 	running  bool
 	changing bool // the world is being changed
 
-	events []hookEvent          // of this Apply, in order
+	events []hookEvent          // of this Frame, in order
 	noted  map[hookKey]struct{} // components of the first events, for noteMend
 	listed int                  // how many events are in noted
 }
@@ -52,7 +52,7 @@ type changeHooks interface {
 
 // Changes implements changeHooks.
 type Changes[T any] struct {
-	before []T // of this Apply
+	before []T // of this Frame
 	Hooks  []func(e ecs.Entity, before, now *T)
 }
 
@@ -74,7 +74,7 @@ func (c *Changes[T]) clear() {
 	c.before = c.before[:0]
 }
 
-// hookEvent is an event for which hooks are called at the end of Apply.
+// hookEvent is an event for which hooks are called at the end of Frame.
 type hookEvent struct {
 	slot      uint32
 	component int32      // or eventSpawn
@@ -99,12 +99,12 @@ func (h *hooks) NotInHook(method string) {
 	switch {
 	case h.running:
 	case h.changing:
-		where = "a function that Apply or Close calls, such as Arche's listener"
+		where = "a function that Frame or Close calls, such as Arche's listener"
 	default:
 		return
 	}
 	panic("replication: " + method + " in " + where +
-		": the Apply that called it has not ended; note it and do so afterwards")
+		": the Frame that called it has not ended; note it and do so afterwards")
 }
 
 // begin notes that the world is being changed until the function that it returns is called.
@@ -113,7 +113,7 @@ func (h *hooks) begin() (end func()) {
 	return func() { h.changing = false }
 }
 
-// announceAll calls the hooks for everything that Apply is about to remove: entities of former
+// announceAll calls the hooks for everything that Frame is about to remove: entities of former
 // sessions, as outlived reports, and what the new states lack.
 func (h *hooks) announceAll(some, foreign bool) {
 	if some {
@@ -194,7 +194,7 @@ func (h *hooks) noteSpawn(slot uint32, m *replica) {
 }
 
 // noteAdd records that a component has come, even without hooks for that: references that are
-// resolved in the same Apply are no change.
+// resolved in the same Frame are no change.
 func (h *hooks) noteAdd(slot uint32, m *replica, k int) {
 	if h.Components[k].Added != nil || h.schema.Components[k].Refers() {
 		h.events = append(h.events, hookEvent{slot, int32(k), eventAdd, m.Entity})
@@ -215,7 +215,7 @@ func (h *hooks) noteChange(slot uint32, m *replica, k int, p unsafe.Pointer, row
 }
 
 // noteMend records that a reference of a component at p is about to be resolved or cleared. If the
-// component came or changed in this Apply, hooks are called for that already.
+// component came or changed in this Frame, hooks are called for that already.
 func (h *hooks) noteMend(slot uint32, m *replica, k int, p unsafe.Pointer) {
 	if k >= len(h.Components) || h.Components[k].Changed == nil {
 		return
@@ -300,7 +300,7 @@ func (h *hooks) callComponent(m *replica, ev *hookEvent) {
 }
 
 // unchanged reports whether a component is the same as before after all: it may have been changed
-// to refer to an entity that went in the same Apply.
+// to refer to an entity that went in the same Frame.
 func (h *hooks) unchanged(m *replica, ev *hookEvent) bool {
 	comp := &h.schema.Components[ev.component]
 	p := h.view.place(m, int(ev.component))

@@ -5,7 +5,7 @@ import "github.com/arche-replicate/arche-replicate/replication/internal/wire"
 // References at the client: NetIDs become entities. The entity that a row names may not have
 // arrived, may be out of view or gone; then the field is the zero entity. The client remembers who
 // refers to which NetID. When an entity comes or goes, it updates the fields that refer to it, at
-// the end of [Client.Apply].
+// the end of [Client.Frame].
 
 // referrers knows the references in everything that the world shows. There is a link for each field
 // that names an entity, whether that is here or not, so their number is bounded by the number of
@@ -16,10 +16,10 @@ type referrers struct {
 	Heads [][]uint32
 	Limit uint32 // slots from here on are refused
 
-	churned  []uint32 // slots with referrers whose entity came or went in this Apply
-	retarget []target // relations whose targets may change in this Apply
+	churned  []uint32 // slots with referrers whose entity came or went in this Frame
+	retarget []target // relations whose targets may change in this Frame
 
-	Unsettled []uint32 // sub-entities whose entity came or went in this Apply
+	Unsettled []uint32 // sub-entities whose entity came or went in this Frame
 }
 
 // A Link is a reference. The links to a slot form a list, as do the links of a holder.

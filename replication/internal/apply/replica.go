@@ -42,7 +42,7 @@ func (m *replica) hold(k int, v reflect.Value) {
 }
 
 // A replicaTable finds replicas by slot. It has a page where the receiver's table has one, once
-// Apply has shown a slot on it.
+// Frame has shown a slot on it.
 type replicaTable struct {
 	Pages [][]replica
 }

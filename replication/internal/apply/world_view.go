@@ -52,7 +52,7 @@ func newWorldView(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *receive.R
 	return v
 }
 
-// Intact reports whether the world was not reset since the last Apply, so that the replicas'
+// Intact reports whether the world was not reset since the last Frame, so that the replicas'
 // entities are valid.
 func (v *worldView) Intact() bool { return v.mark.Intact() }
 
@@ -215,7 +215,7 @@ func (v *worldView) of(state *receive.HeldState) (id wire.NetID, isSubEntity boo
 	return wire.NetID{Slot: row[0] - 1, Generation: uint16(row[1])}, true // no link is a slot beyond all others
 }
 
-// leaves reports whether a replica's entity is removed in this Apply. The other arguments are the
+// leaves reports whether a replica's entity is removed in this Frame. The other arguments are the
 // results of outlived.
 func (v *worldView) leaves(m *replica, some, foreign bool) bool {
 	switch {

@@ -33,16 +33,16 @@ type Ticks struct {
 	Jitter   float64 // mean deviation of late
 	late     float64 // how much later packets arrive than the fastest, in the mean
 
-	fresh   arrival // arrived in a frame whose length is not known yet
-	waits   bool    // fresh is valid
+	fresh   []arrival // of the present frame, whose length is not known yet
+	begins  bool      // the session begins at the end of the frame
 	sentAt  [256]uint8
 	Trip    RoundTrip
 	anyTrip bool
 }
 
-// arrival is what the packets of a frame contain.
+// arrival is what a packet contains.
 type arrival struct {
-	tick       uint32 // the newest
+	tick       uint32
 	sent, held uint32 // of the newest packet of the client that the server had
 	echo       bool   // sent and held are valid
 }
@@ -58,6 +58,8 @@ const (
 	jitterShare = 16
 	// mostLate bounds how late a packet counts for the mean, in seconds: after a pause, some are very late.
 	mostLate = 1. / 8
+	// maxFresh bounds the arrivals of a frame, of which there are few: a frame of a second has some hundred.
+	maxFresh = 512
 )
 
 // Begin starts a session of a server with so many ticks per second, whose welcome has a tick. How far the
@@ -65,52 +67,44 @@ const (
 func (c *Ticks) Begin(tick, rate uint32) {
 	own := c.pace
 	own.Now, own.wraps, own.part, own.Rate = 0, 0, 0, rate
-	*c = Ticks{pace: own, drift: drift{speed: 1}}
+	*c = Ticks{pace: own, drift: drift{speed: 1}, begins: true, fresh: c.fresh[:0]}
 	c.Arrive(tick)
 }
 
 // seconds returns a share of a second in ticks.
 func (c *Ticks) seconds(share float64) float64 { return share * float64(c.Rate) }
 
-// Advance lets time pass that the user has measured.
-func (c *Ticks) Advance(dt time.Duration) {
+// StartFrame lets time pass, and takes what arrived meanwhile.
+func (c *Ticks) StartFrame(dt time.Duration) {
 	parts := uint64(max(min(dt, time.Hour), 0)) * uint64(c.Rate)
-	parts = min(parts, maxAdvance*tickParts)
-	counted := min(parts, c.prepaid)
-	c.prepaid -= counted
-	c.measured = true
-	c.pass(parts - counted)
+	c.pass(min(parts, maxAdvance*tickParts))
+	if c.begins { // in this frame, whose length was not known
+		c.Now, c.part, c.begins = 0, 0, false
+	}
 	if c.hitch() {
 		c.settle()
 	}
-	c.takeFresh()
+	for _, a := range c.fresh {
+		c.take(a)
+	}
+	c.fresh = c.fresh[:0]
 }
 
-// StartApply returns how many full ticks passed since the last Apply.
-func (c *Ticks) StartApply() (ticks uint32) {
-	if !c.measured && c.prepaid == 0 {
-		c.pass(tickParts)
-	}
-	c.prepaid = 0
-	c.takeFresh()
+// Passed returns how many full ticks passed since its last call.
+func (c *Ticks) Passed() (ticks uint32) {
 	ticks, c.passed = c.passed, 0
 	return ticks
 }
 
-// EndApply ends a frame. If the user does not measure time, the next frame begins with a tick.
-func (c *Ticks) EndApply() {
+// EndFrame ends a frame.
+func (c *Ticks) EndFrame() {
 	if !c.hitch() {
 		c.frame = max(c.frame+(c.step-c.frame)/frameShare, min(c.step, c.before))
 	}
-	if c.step > 0 { // an Apply at the same time as the one before ends no frame
+	if c.step > 0 { // no time, no frame
 		c.long.Note(c.share())
 	}
 	c.step, c.before = 0, c.step
-	if !c.measured {
-		c.prepaid = tickParts
-		c.pass(tickParts)
-	}
-	c.measured = false
 }
 
 // pass lets time pass. If the server has been silent for long, the estimate stands still: it may have
@@ -171,27 +165,20 @@ func (c *Ticks) Arrive(tick uint32) { c.note(arrival{tick: tick}) }
 // given time, by a server that had held the acknowledgement for some ticks.
 func (c *Ticks) NoteReceived(tick, sent, held uint32) { c.note(arrival{tick, sent, held, true}) }
 
-// note takes an arrival, or keeps it until it is known how long the frame is.
+// note keeps an arrival until it is known how long the frame is. If there are too many, the last ones become one.
 func (c *Ticks) note(a arrival) {
-	if c.measured || c.prepaid > 0 {
-		c.take(a)
+	if len(c.fresh) < maxFresh {
+		c.fresh = append(c.fresh, a)
 		return
 	}
-	if c.waits && int32(a.tick-c.fresh.tick) < 0 {
-		a.tick = c.fresh.tick
+	last := &c.fresh[maxFresh-1]
+	if int32(a.tick-last.tick) < 0 {
+		a.tick = last.tick
 	}
-	if c.waits && c.fresh.echo && (!a.echo || int32(a.sent-c.fresh.sent) < 0) {
-		a.sent, a.held, a.echo = c.fresh.sent, c.fresh.held, true
+	if last.echo && (!a.echo || int32(a.sent-last.sent) < 0) {
+		a.sent, a.held, a.echo = last.sent, last.held, true
 	}
-	c.fresh, c.waits = a, true
-}
-
-// takeFresh takes what arrived before the length of the frame was known.
-func (c *Ticks) takeFresh() {
-	if c.waits {
-		c.waits = false
-		c.take(c.fresh)
-	}
+	*last = a
 }
 
 func (c *Ticks) take(a arrival) {
@@ -256,6 +243,9 @@ func (c *Ticks) takeTrip(sent, held uint32) {
 
 // NoteSent notes that a packet is sent now that the server will acknowledge.
 func (c *Ticks) NoteSent() { c.sentAt[c.Now%uint32(len(c.sentAt))] = uint8(c.fraction() * 256) }
+
+// FrameTicks returns the length of the present frame in ticks.
+func (c *Ticks) FrameTicks() float64 { return c.step }
 
 // RoundTrip returns the round trip in ticks.
 func (c *Ticks) RoundTrip() float64 { return float64(c.Trip.Smooth) / 8 }

@@ -2,22 +2,18 @@ package clock
 
 import "time"
 
-// pace is a client's own time, in ticks of its server. The user measures how much time passes, or each
-// Apply counts as a tick.
+// pace is a client's own time, in ticks of its server.
 type pace struct {
 	Now   uint32 // full ticks since the session began, modulo 2^32
 	Rate  uint32 // ticks in a second
 	wraps uint32 // of Now
 	part  uint64 // what has passed of the next tick, in tickParts
 
-	step   float64 // ticks since the last Apply
+	step   float64 // ticks since the last frame ended
 	before float64 // the same of the frame before
 	frame  float64 // length of frames in ticks, smoothed: as long as two in succession were at once
-	passed uint32  // full ticks that the next Apply counts
+	passed uint32  // full ticks that the present frame counts
 	long   LongFrames
-	// Parts that were counted before they passed, and whether the user has measured time since the last Apply.
-	prepaid  uint64
-	measured bool
 }
 
 const (

@@ -16,13 +16,13 @@ func TestSlowFramesAreNoHitches(t *testing.T) {
 			var c Ticks
 			c.Begin(1000, rate)
 			frame := func(dt time.Duration) {
-				c.Advance(dt)
-				c.StartApply()
-				c.EndApply()
+				c.StartFrame(dt)
+				c.Passed()
+				c.EndFrame()
 				if again { // at the same time
-					c.Advance(0)
-					c.StartApply()
-					c.EndApply()
+					c.StartFrame(0)
+					c.Passed()
+					c.EndFrame()
 				}
 			}
 			for range 400 {

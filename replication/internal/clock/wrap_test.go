@@ -19,13 +19,13 @@ func TestTimeGoesOnWhereTheClientsTicksWrap(t *testing.T) {
 	tick := uint32(1 << 31)
 	pass := func(ticks uint32) {
 		tick += ticks
-		c.Advance(time.Duration(ticks) * time.Second / rate)
+		c.StartFrame(time.Duration(ticks) * time.Second / rate)
 		c.NoteReceived(tick-trip/2, c.Now-trip, 0)
 		c.NoteSent()
 		l.Follow(&c)
 		l.Judge(1, delta.Tick(l.Tick()), &c)
-		c.StartApply()
-		c.EndApply()
+		c.Passed()
+		c.EndFrame()
 	}
 	play := func(ticks int) (inputDelay float64) {
 		for range ticks {

@@ -39,7 +39,8 @@ type ClientCounters struct {
 	MessagesUnhandled uint64
 	MessagesMalformed uint64
 
-	InputPackets uint64
-	InputBytes   uint64
-	InputsMissed uint64
+	InputPackets  uint64
+	InputBytes    uint64
+	InputsMissed  uint64
+	InputsRefused uint64
 }

@@ -39,8 +39,7 @@ const (
 	SetSendInterval
 	SortSpawns
 
-	ClientAdvance
-	ClientApply
+	ClientFrame
 	ClientClose
 	ClientDetach
 	ClientDisconnect
@@ -52,6 +51,7 @@ const (
 	OnAdd
 	OnChange
 	OnDespawn
+	OnInput
 	OnRemove
 	OnServerMessage
 	OnSpawn
@@ -79,14 +79,13 @@ var names = [calls]string{
 	SetPriority: "Server.SetPriority", SetRemove: "EntitySet.Remove", SortSpawns: "Grid.SortSpawns",
 	SetSendInterval: "Peer.SetSendInterval",
 
-	ClientAdvance: "Client.Advance",
-	ClientApply:   "Client.Apply", ClientClose: "Client.Close",
+	ClientFrame: "Client.Frame", ClientClose: "Client.Close",
 	ClientDetach:     "Client.Detach",
 	ClientOnDrain:    "Client.OnDrain",
 	ClientDisconnect: "Client.Disconnect", ClientReceive: "Client.Receive",
 	ClientReconnect: "Client.Reconnect", ClientVerify: "Client.Verify",
 	Expect: "Expect", OnAdd: "OnAdd", OnChange: "OnChange",
-	OnDespawn: "Client.OnDespawn", OnRemove: "OnRemove", OnServerMessage: "OnServerMessage", OnSpawn: "Client.OnSpawn",
+	OnDespawn: "Client.OnDespawn", OnInput: "OnInput", OnRemove: "OnRemove", OnServerMessage: "OnServerMessage", OnSpawn: "Client.OnSpawn",
 	SendToServer: "SendToServer", SetInput: "SetInput", SetJoinData: "Client.SetJoinData",
 
 	PlayoutAdvance: "Playout.Advance",

@@ -21,7 +21,7 @@ import (
 type Guard struct {
 	now   State
 	meets int  // how often Meet looks for another goroutine yet
-	by    name // of the goroutine of the last ClientApply, while meets > 0
+	by    name // of the goroutine of the last ClientFrame, while meets > 0
 }
 
 // A State is a call, and what it does not permit.
@@ -46,7 +46,7 @@ func (g *Guard) Enter(c Call) (was State) {
 		refuseWithin(was, c)
 	}
 	g.now = State(c)<<callShift | permissions | was&sending
-	if g.meets > 0 && c == ClientApply {
+	if g.meets > 0 && c == ClientFrame {
 		g.by = goroutine()
 	}
 	return was
@@ -114,10 +114,10 @@ const (
 	patience = time.Millisecond // in each of them
 )
 
-// Meet is for calls that belong on the goroutine of ClientApply. Two goroutines may take turns, with a mutex around
+// Meet is for calls that belong on the goroutine of ClientFrame. Two goroutines may take turns, with a mutex around
 // each call. Without one, short calls overlap so seldom that the mistake does harm before it is noticed. So if Meet is
 // on another goroutine, it waits a little, within the call that is going on, a limited number of times: what the
-// goroutine of ClientApply calls meanwhile panics.
+// goroutine of ClientFrame calls meanwhile panics.
 func (g *Guard) Meet() {
 	if g.meets == 0 || g.by == (name{}) {
 		return

@@ -13,7 +13,8 @@ type clientInputs struct {
 	ring   []inputRow // of the latest ticks, by tick modulo their number
 	first  delta.Tick // the first one that is not acknowledged
 	newest delta.Tick
-	any    bool        // newest is valid
+	sent   delta.Tick  // the newest one that a packet had
+	any    bool        // newest and sent are valid
 	given  bool        // newest is, or was, valid in this session
 	again  delta.Tick  // the newest tick before a step back: up to there, the server may have the inputs of before
 	back   bool        // again is valid
@@ -58,7 +59,7 @@ func (c *clientInputs) start(tick delta.Tick) {
 		c.again = c.newest
 	}
 	c.back = c.given && c.again-tick < stepBackTicks
-	c.first, c.newest, c.any, c.given = tick, tick-1, true, true
+	c.first, c.newest, c.sent, c.any, c.given = tick, tick-1, tick-1, true, true
 	for i := range c.ring {
 		c.ring[i] = inputRow{tick: delta.Tick(i + 1), row: c.ring[i].row} // of no tick that has this place
 	}
@@ -93,6 +94,14 @@ func (c *clientInputs) acknowledge(tick delta.Tick) {
 	}
 }
 
+// pass notes that a tick is over at the server, as far as known: inputs for it are not sent again.
+func (c *clientInputs) pass(tick delta.Tick) {
+	if c.any && tick.After(c.sent) {
+		tick = c.sent
+	}
+	c.acknowledge(tick)
+}
+
 // unacknowledged returns the inputs to send, by tick.
 func (c *clientInputs) unacknowledged() []inputRow {
 	if !c.any || c.first.After(c.newest) {
@@ -101,7 +110,7 @@ func (c *clientInputs) unacknowledged() []inputRow {
 	if c.newest-c.first >= maxRepeated {
 		c.first = c.newest - maxRepeated + 1
 	}
-	c.list = c.list[:0]
+	c.list, c.sent = c.list[:0], c.newest
 	for tick := c.first; !tick.After(c.newest); tick++ {
 		c.list = append(c.list, *c.at(tick))
 	}

@@ -15,9 +15,10 @@ import (
 type ClientMessages struct {
 	Messenger
 	ClientLinks
-	Handlers []func() // by message number
-	Drained  []func() // called when there is room again
-	Closed   bool     // the client is closed: what has come is not handed over any more
+	Handlers  []func()              // by message number
+	Drained   []func()              // called when there is room again
+	GiveInput func(tick delta.Tick) // sets the input for a tick, or nil
+	Closed    bool                  // the client is closed: what has come is not handed over any more
 
 	Out        [wire.Channels]OutChannel // only the first is used
 	In         [wire.Channels]InChannel
@@ -39,7 +40,8 @@ type ClientMessages struct {
 	Inputs     clientInputs
 	Shown      wire.Stamp // the play-out time that the client shows, for the next inputs
 	InputDelay clock.InputDelay
-	late       uint8 // low bits of the server's count of late inputs
+	judged     []judged // what came since time passed
+	late       uint8    // low bits of the server's count of late inputs
 }
 
 const (
@@ -55,11 +57,21 @@ const (
 	// inputRingTicks is the number of inputs that a client keeps. The stamps that 31 inputs refer to begin 71 ticks
 	// before the last of them. It divides the number of ticks, so that places go on where ticks wrap.
 	inputRingTicks = 128
+	// fewInputs is the number of ticks for which a frame gives inputs at most, unless it is longer than that.
+	fewInputs = 8
+	// maxJudged bounds the reports that count in a frame.
+	maxJudged = 512
 	// newStartTicks is the step to another tick, forward or back, with which inputs start again.
 	newStartTicks = 64
 	// stepBackTicks is the step back after which a server has forgotten its inputs, and its reports are over.
 	stepBackTicks = 4 * wire.InputTicks
 )
+
+// judged is the smallest margin of a client's latest inputs.
+type judged struct {
+	margin int32
+	of     delta.Tick // the input that had it
+}
 
 // ClientLinks connects the messages of a client with its other parts.
 type ClientLinks struct {
@@ -84,6 +96,7 @@ func (t *ClientMessages) Reset() {
 	t.clear()
 	*t = ClientMessages{
 		Messenger: t.Messenger, ClientLinks: t.ClientLinks, Handlers: t.Handlers, Drained: t.Drained,
+		GiveInput: t.GiveInput, judged: t.judged[:0],
 		Inputs: clientInputs{ring: t.Inputs.ring},
 	}
 	t.Follow()
@@ -134,9 +147,17 @@ func (t *ClientMessages) SendTick(key wire.Key) {
 	}
 }
 
-// Follow adapts the delay of inputs. It is called when time has passed and when packets have arrived.
+// Follow adapts the delay of inputs when time has passed.
 func (t *ClientMessages) Follow() {
-	if t.schema.Input != nil {
+	if t.schema.Input == nil {
+		return
+	}
+	t.InputDelay.Follow(t.Clock)
+	if len(t.judged) > 0 {
+		for _, j := range t.judged {
+			t.InputDelay.Judge(j.margin, j.of, t.Clock)
+		}
+		t.judged = t.judged[:0]
 		t.InputDelay.Follow(t.Clock)
 	}
 }
@@ -242,13 +263,31 @@ func (t *ClientMessages) sendUnreliable() {
 	t.unreliable, t.size = t.unreliable[:0], 0
 }
 
+// GiveInputs has the input set for each tick since the last one that has one. After a pause, older ones would be late.
+func (t *ClientMessages) GiveInputs() {
+	if t.GiveInput == nil || !t.InputDelay.Known {
+		return
+	}
+	newest, most := delta.Tick(t.InputDelay.Tick()), uint32(fewInputs)
+	if t.Clock.FrameTicks() > fewInputs {
+		most = wire.InputTicks
+	}
+	tick := newest - delta.Tick(most) + 1
+	if last := t.Inputs.newest; t.Inputs.any && !last.Before(tick) {
+		tick = last + 1
+	}
+	for ; !tick.After(newest); tick++ {
+		t.GiveInput(tick)
+	}
+}
+
 // sendInputs sends the inputs that the server may not have.
 func (t *ClientMessages) sendInputs() {
 	if t.schema.Input == nil {
 		return
 	}
 	if t.Clock.Trip.Known {
-		t.Inputs.acknowledge(delta.Tick(t.Clock.Tick())) // past ticks
+		t.Inputs.pass(delta.Tick(t.Clock.Tick()))
 	}
 	rows := t.Inputs.unacknowledged()
 	if len(rows) == 0 {
@@ -300,7 +339,6 @@ func (t *ClientMessages) Receive(packet, body []byte, key wire.Key, near uint32)
 	} else {
 		t.Clock.Arrive(h.Time)
 	}
-	t.Follow()
 	for i := range k.Messages {
 		t.keep(&k.Messages[i])
 	}
@@ -324,8 +362,8 @@ func (t *ClientMessages) noteReceived(p *wire.InputReport, tick uint32) {
 		t.Stats.InputsMissed += uint64(ahead)
 		t.late = p.Late
 	}
-	if p.Judged {
-		t.InputDelay.Judge(p.Margin, delta.Tick(tick+wire.InputTicks-uint32(p.Back)), t.Clock)
+	if p.Judged && len(t.judged) < maxJudged {
+		t.judged = append(t.judged, judged{p.Margin, delta.Tick(tick + wire.InputTicks - uint32(p.Back))})
 	}
 }
 

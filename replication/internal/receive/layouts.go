@@ -45,7 +45,7 @@ const MaxLayouts = 4096
 
 const (
 	manyLayouts = MaxLayouts / 4 * 3 // from here on, unused layouts are looked for
-	sweepEvery  = 64                 // calls of Apply between two searches
+	sweepEvery  = 64                 // calls of Frame between two searches
 )
 
 // newLayouts returns an empty table. relations has the components that are relations of Arche.

@@ -5,6 +5,8 @@
 package seam
 
 import (
+	"time"
+
 	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
@@ -27,6 +29,7 @@ type Client struct {
 	// message of that tick is handled. It is nil if the schema has neither messages nor inputs. Once it is Closed,
 	// no message is handed over.
 	Messages *message.ClientMessages
+	Attached *[]func(dt time.Duration) // what Frame calls at its end, on its goroutine
 }
 
 // Mirrored is what a replication.Mirrored in a world has in it.

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"errors"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 
@@ -259,6 +260,14 @@ func (c *conn) replays(receive func([]byte) error) {
 	c.known(receive(packet))
 }
 
+// tickLength returns the length of a tick of a client's server.
+func tickLength(c *replication.Client) time.Duration {
+	if rate := time.Duration(c.TickRate()); rate > 0 {
+		return (time.Second + rate - 1) / rate
+	}
+	return time.Second / 60
+}
+
 // step plays a tick of the client.
 func (c *conn) step() {
 	c.listen()
@@ -273,7 +282,7 @@ func (c *conn) step() {
 	}
 	was := c.client.Complete()
 	c.applies++
-	err := c.client.Apply()
+	err := c.client.Frame(tickLength(c.client))
 	c.ended1(err)
 	c.check()
 	if was && err == nil && c.client.Complete() {

@@ -385,7 +385,7 @@ func hostileSession(t *testing.T, ep *episode, genuine [][]byte, shown, took, re
 			t.Fatalf("-soak.seed=%d: packet %d of %d bytes makes the client allocate %d: %x", ep.seed, i, len(packet), n, packet)
 		}
 		if i%4 == 0 {
-			if client.Apply() != nil || x.next >= len(genuine) {
+			if client.Frame(tickLength(client)) != nil || x.next >= len(genuine) {
 				client.Reconnect()
 			}
 			c.sane(shown)

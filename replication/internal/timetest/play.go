@@ -93,6 +93,7 @@ func newPlay(t testing.TB, seed uint64, s *setting) *play {
 	p.peer = p.server.Connect(p.link.Down.Send)
 	p.peer.SetSendInterval(s.interval)
 	p.client = replication.NewClient(&mirror, schema(), p.link.Up.Send, replication.WithSeed(seed+1))
+	replication.OnInput(p.client, p.give)
 
 	id := ecs.ComponentID[position](&world)
 	world.NewEntity(id, replication.ReplicatedID(&world))
@@ -175,32 +176,22 @@ func (p *play) tick() {
 	p.lastTick = p.now
 }
 
-// mostInputs returns the largest number of ticks for which a frame gives inputs.
-func (p *play) mostInputs() uint32 {
-	if p.frameLength > 8*p.tickLength {
-		return 32
+// give gives the input for a tick.
+func (p *play) give(tick uint32) command {
+	if p.gives {
+		p.skipped += int(tick-p.given) - 1
 	}
-	return 8
+	p.given, p.gives = tick, true
+	p.waits.from[tick%uint32(len(p.waits.from))] = p.now
+	return command{uint16(tick)}
 }
 
 // frame is a frame of the client: the loop that the documentation recommends.
 func (p *play) frame() {
-	p.client.Advance(time.Duration((p.now - p.lastFrame) * float64(time.Millisecond)))
-	p.lastFrame = p.now
 	p.link.Down.Receive(func(packet []byte) { _ = p.client.Receive(packet) })
-	if p.client.Connected() {
-		newest := p.client.InputTick()
-		if p.gives {
-			p.skipped += max(int(newest-p.given)-int(p.mostInputs()), 0)
-		}
-		p.given, p.gives = newest, true
-		for tick := newest - p.mostInputs() + 1; tick != newest+1; tick++ {
-			if replication.SetInput(p.client, tick, command{uint16(tick)}) == nil {
-				p.waits.from[tick%uint32(len(p.waits.from))] = p.now
-			}
-		}
-	}
-	require.NoError(p.t, p.client.Apply())
+	dt := time.Duration((p.now - p.lastFrame) * float64(time.Millisecond))
+	p.lastFrame = p.now
+	require.NoError(p.t, p.client.Frame(dt))
 	if p.gives {
 		p.requireForward()
 	}
