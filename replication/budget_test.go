@@ -470,7 +470,7 @@ func TestAMassOfSpawnsDoesNotStopTheMovers(t *testing.T) {
 	for range spawns {
 		c.world.NewEntity(c.position, marker)
 	}
-	longest := uint32(0)
+	longest := Tick(0)
 	for range 300 {
 		step()
 		for _, id := range ids {

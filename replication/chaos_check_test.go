@@ -13,13 +13,13 @@ import (
 func (a *chaosGame) check(i int, e *chaosEnd) {
 	for id, entity := range e.client.Entities() {
 		tick, _ := e.client.StateTick(entity)
-		if last, ok := e.last[id]; ok && last == tick {
+		if last, ok := e.last[id]; ok && Tick(last) == tick {
 			continue
-		} else if ok && int32(tick-last) < 0 {
+		} else if ok && int32(tick-Tick(last)) < 0 {
 			a.fail("end %d: %v back from %d to %d", i, id, last, tick)
 		}
-		e.last[id] = tick
-		if got, want := stateOf(faceOf(a.server.schema), e.world, entity), a.truth.at(id, tick); got != want {
+		e.last[id] = uint32(tick)
+		if got, want := stateOf(faceOf(a.server.schema), e.world, entity), a.truth.at(id, uint32(tick)); got != want {
 			a.fail("end %d: %v wrong at tick %d (server %d):\n got %.200s\nwant %.200s", i, id, tick, a.server.Tick(), got, want)
 		}
 	}

@@ -112,6 +112,12 @@ func (c *Client) Stats() ClientStats {
 	c.mustExist()
 	stats := ClientStats(c.stats)
 	stats.Pace, stats.LastSendError = c.clock.Pace(), c.sends.last
+	rate := int(c.clock.Rate)
+	stats.RoundTrip, stats.Jitter = durationOf(c.clock.RoundTrip(), rate), durationOf(c.clock.Jitter, rate)
+	if c.messages != nil && c.messages.InputDelay.Known {
+		stats.InputDelay = durationOf(c.messages.InputDelay.Ticks(&c.clock), rate)
+	}
+	stats.SendInterval, stats.Compact = int(c.recv.Interval), c.recv.Compact != nil
 	return stats
 }
 
@@ -264,7 +270,9 @@ func (c *Client) sendToServer(ticks uint32) {
 	t := c.messages
 	if t != nil {
 		t.HandleAll(ticks)
-		c.giveInputs()
+		if c.session.Open() {
+			t.GiveInputs()
+		}
 	}
 	c.answerServer(ticks)
 	if !c.session.Open() {
@@ -399,13 +407,4 @@ func (c *Client) end(method string, leave func()) {
 		c.messages.Drained = nil
 		c.messages.Closed = true // a play-out may have handlers of its own
 	}
-}
-
-// Coding returns the coding of the present session.
-func (c *Client) Coding() Coding {
-	c.mustExist()
-	if c.recv.Compact != nil {
-		return Compact
-	}
-	return Packed
 }

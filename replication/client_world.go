@@ -36,7 +36,7 @@ func (c *Client) Entities() iter.Seq2[NetID, ecs.Entity] {
 // StateTick returns the server tick of the state that a replica shows after [Client.Frame]. ok is false if e is not a
 // replica. Until a new session is [Client.Complete], replicas may be left over from the one before, whose ticks may be
 // those of another server.
-func (c *Client) StateTick(e ecs.Entity) (tick uint32, ok bool) {
+func (c *Client) StateTick(e ecs.Entity) (tick Tick, ok bool) {
 	c.mustExist()
 	return c.apply.View.Tick(e)
 }
@@ -49,18 +49,18 @@ func (c *Client) StateTick(e ecs.Entity) (tick uint32, ok bool) {
 // Without loss, it is about two send intervals and the latency behind [Client.ServerTick]. After a loss it stands still
 // until every packet of about a round trip has arrived, which may take seconds on bad links; and also while the budget
 // leaves something unsent, and until two ticks of a new send interval have passed. It costs no bytes.
-func (c *Client) Settled() (tick uint32, ok bool) {
+func (c *Client) Settled() (tick Tick, ok bool) {
 	c.mustExist()
-	return uint32(c.recv.Settled.Tick), c.recv.Settled.Known
+	return c.recv.Settled.Tick, c.recv.Settled.Known
 }
 
-// RestedUntil returns the newest tick up to which a replica is known to have stayed in the state that it shows,
-// beginning with [Client.StateTick]. That is [Client.Settled], unless the state is newer, or a newer one has arrived
-// that Frame has not shown yet. Components under a condition such as [OwnerOnly] do not count. ok is false if e is not
-// a replica. For replicas that are left over from an earlier session it is the tick that StateTick returns.
-func (c *Client) RestedUntil(e ecs.Entity) (tick uint32, ok bool) {
+// KnownUntil returns the tick up to which the state of a replica is known: from [Client.StateTick] to it, the server's
+// entity was in the state that the replica shows. It is [Client.Settled], unless the state is newer, or a newer one has
+// arrived that Frame has not shown yet. Components under a condition such as [OwnerOnly] do not count. ok is false if e
+// is not a replica. For replicas that are left over from an earlier session it is the tick that StateTick returns.
+func (c *Client) KnownUntil(e ecs.Entity) (tick Tick, ok bool) {
 	c.mustExist()
-	return c.apply.View.RestedUntil(e)
+	return c.apply.View.KnownUntil(e)
 }
 
 // OnSpawn makes the client call fn for every entity that Frame spawns or matches (see [Expect]), when everything is as

@@ -45,10 +45,10 @@ func TestTheClockFollowsTheServer(t *testing.T) {
 					r.link.Down.Receive(func(p []byte) { _ = r.client.Receive(p) })
 					require.NoError(t, r.client.Apply())
 					if tick := r.client.InputTick(); r.client.Connected() {
-						if step := float64(int32(tick - last)); n > 1500 && math.Abs(step-c.rate) >= 1.01 {
+						if step := float64(int32(tick - Tick(last))); n > 1500 && math.Abs(step-c.rate) >= 1.01 {
 							jumps++
 						}
-						last = tick
+						last = uint32(tick)
 					}
 					frames += c.rate
 					continue

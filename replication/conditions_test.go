@@ -257,7 +257,7 @@ func TestDamagedSubEntitiesDoNoHarm(t *testing.T) {
 			e.step(t)
 			for id, entity := range e.client.Entities() {
 				for class := 1; class < 5; class++ {
-					if g.state(e.world, entity, class) != g.at(conditionKey{id, class}, g.server.Tick()).state {
+					if g.state(e.world, entity, class) != g.at(conditionKey{id, class}, uint32(g.server.Tick())).state {
 						wrong++
 					}
 				}

@@ -254,7 +254,7 @@ func (g *conditionPlay) tick() {
 func (g *conditionPlay) note(k conditionKey, state string, owner *Peer) {
 	v := g.versions[k]
 	if n := len(v); n == 0 || v[n-1].state != state || v[n-1].owner != owner {
-		g.versions[k] = append(v, conditionVersion{g.server.Tick(), state, owner})
+		g.versions[k] = append(v, conditionVersion{uint32(g.server.Tick()), state, owner})
 	}
 }
 
@@ -322,9 +322,9 @@ func (g *conditionPlay) check(t *testing.T, n int, e *end) {
 	}
 	for id, entity := range e.client.Entities() {
 		tick, _ := e.client.StateTick(entity)
-		require.Equal(t, g.at(conditionKey{id, 0}, tick).state, g.state(e.world, entity, 0), "end %d: %v at tick %d", n, id, tick)
-		require.GreaterOrEqual(t, int32(tick-e.last[id]), int32(0))
-		e.last[id] = tick
+		require.Equal(t, g.at(conditionKey{id, 0}, uint32(tick)).state, g.state(e.world, entity, 0), "end %d: %v at tick %d", n, id, tick)
+		require.GreaterOrEqual(t, int32(tick-Tick(e.last[id])), int32(0))
+		e.last[id] = uint32(tick)
 		for class := 1; class < 5; class++ {
 			if !attached[conditionKey{id, class}] {
 				require.Empty(t, g.state(e.world, entity, class), "end %d: class %d of %v without a sub-entity", n, class, id)
@@ -353,7 +353,7 @@ func (g *conditionPlay) requireRight(t *testing.T) {
 			for class := range 5 {
 				want := ""
 				if g.holds(e.peer, class, g.server.Owner(entity)) {
-					want = g.at(conditionKey{id, class}, g.server.Tick()).state
+					want = g.at(conditionKey{id, class}, uint32(g.server.Tick())).state
 				}
 				require.Equal(t, want, g.state(e.world, mirror, class), "end %d: class %d of %v", n, class, id)
 			}

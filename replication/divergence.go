@@ -12,7 +12,7 @@ import (
 type Divergence struct {
 	NetID  NetID      // zero for a resource
 	Entity ecs.Entity // of the client's world
-	Tick   uint32     // of the server's state that the replica shows
+	Tick   Tick       // of the server's state that the replica shows
 
 	Component string
 	Field     string // its path inside the component, "" if the component is itself a number

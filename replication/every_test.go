@@ -44,22 +44,22 @@ func newEveryWorld(t *testing.T, n, entities int) *everyWorld {
 
 // tick stamps the entities, plays a tick and returns the age of the oldest stamp that the client
 // shows.
-func (x *everyWorld) tick() (oldest uint32) {
+func (x *everyWorld) tick() (oldest Tick) {
 	x.t.Helper()
 	now := x.server.Tick() + 1
 	for i, e := range x.entities {
-		(*tSlow)(x.world.Get(e, x.slow)).Stamp = now
-		*(*tSlowTo)(x.world.Get(e, x.to)) = tSlowTo{x.entities[(i+1)%len(x.entities)], now}
-		(*tSlowOwned)(x.world.Get(e, x.owned)).Stamp = now
+		(*tSlow)(x.world.Get(e, x.slow)).Stamp = uint32(now)
+		*(*tSlowTo)(x.world.Get(e, x.to)) = tSlowTo{x.entities[(i+1)%len(x.entities)], uint32(now)}
+		(*tSlowOwned)(x.world.Get(e, x.owned)).Stamp = uint32(now)
 	}
 	x.round()
 	for _, e := range x.entities {
 		m, ok := x.mirrored(e)
 		require.True(x.t, ok)
 		oldest = max(oldest,
-			now-(*tSlow)(x.mirror.Get(m, ecs.ComponentID[tSlow](x.mirror))).Stamp,
-			now-(*tSlowTo)(x.mirror.Get(m, ecs.ComponentID[tSlowTo](x.mirror))).Stamp,
-			now-(*tSlowOwned)(x.mirror.Get(m, ecs.ComponentID[tSlowOwned](x.mirror))).Stamp)
+			now-Tick((*tSlow)(x.mirror.Get(m, ecs.ComponentID[tSlow](x.mirror))).Stamp),
+			now-Tick((*tSlowTo)(x.mirror.Get(m, ecs.ComponentID[tSlowTo](x.mirror))).Stamp),
+			now-Tick((*tSlowOwned)(x.mirror.Get(m, ecs.ComponentID[tSlowOwned](x.mirror))).Stamp))
 	}
 	return oldest
 }

@@ -22,3 +22,30 @@ func (c *Client) Apply() error {
 	rate := time.Duration(c.clock.Rate)
 	return c.Frame((time.Second + rate - 1) / rate)
 }
+
+// What tests read as a number of ticks.
+
+func (t Time) number() float64 { return float64(t.Tick) + float64(t.Fraction) }
+
+func (c *Client) ServerTick() float64     { return c.ServerTime().number() }
+func (c *Client) PredictionTick() float64 { return c.PredictionTime().number() }
+
+func (c *Client) RoundTrip() float64  { return c.ticks(c.Stats().RoundTrip) }
+func (c *Client) Jitter() float64     { return c.ticks(c.Stats().Jitter) }
+func (c *Client) InputDelay() float64 { return c.ticks(c.Stats().InputDelay) }
+func (c *Client) SendInterval() int   { return c.Stats().SendInterval }
+func (p *Peer) RoundTrip() float64 {
+	return p.Stats().RoundTrip.Seconds() * float64(p.server.opts.TickRate)
+}
+
+func (c *Client) ticks(d time.Duration) float64 { return d.Seconds() * float64(c.clock.Rate) }
+
+func (c *Client) Coding() Coding { return sessionCoding(c.Stats().Compact) }
+func (p *Peer) Coding() Coding   { return sessionCoding(p.Stats().Compact) }
+
+func sessionCoding(compact bool) Coding {
+	if compact {
+		return Compact
+	}
+	return Packed
+}

@@ -177,7 +177,7 @@ func (s *goldenSession) sendDown(packet []byte) error {
 		require.Failf(s.t, "unexpected", "packet of kind %d", kind)
 	}
 	n := int(s.server.Tick() - goldenTick)
-	p := goldenPacket{packet, s.server.Tick(), s.sequence, n}
+	p := goldenPacket{packet, uint32(s.server.Tick()), s.sequence, n}
 	s.sequence++
 	if n > 3 {
 		switch fate := s.game.next(12); {

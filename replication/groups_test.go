@@ -196,7 +196,7 @@ func (f *crewGame) play(n int, c *crew) {
 		}
 	}
 	if r.IntN(3) == 0 { // a change of all members
-		c.stamp = f.server.Tick() + 1
+		c.stamp = uint32(f.server.Tick() + 1)
 		for _, e := range c.members {
 			f.of(e).Stamp = c.stamp
 		}
@@ -385,7 +385,7 @@ func (f *crewGame) views() {
 	set := f.server.NewEntitySet()
 	for k, e := range f.ends {
 		visible := func(e ecs.Entity) bool {
-			return wire.Mix64(uint64(e.ID())<<32|uint64(f.server.Tick()+uint32(k)*7)/16)%5 < 2
+			return wire.Mix64(uint64(e.ID())<<32|uint64(f.server.Tick()+Tick(k)*7)/16)%5 < 2
 		}
 		keep := f.rng.IntN(2) == 0
 		switch f.rng.IntN(4) {

@@ -112,7 +112,7 @@ func atRest(t *testing.T, rate, interval int, messages, input bool, give func(ti
 		link.Step()
 		link.Down.Receive(func(packet []byte) { _ = client.Receive(packet) })
 		if give != nil && client.Connected() {
-			if move, ok := give(client.InputTick()); ok {
+			if move, ok := give(uint32(client.InputTick())); ok {
 				_ = replication.SetInput(client, client.InputTick(), move)
 			}
 		}

@@ -22,7 +22,7 @@ func TestHooksReportConditionsAndReferences(t *testing.T) {
 	for i, cfg := range hostileLinks()[:4] {
 		e := g.connect(cfg)
 		if i == 1 {
-			e.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return (e.ID()+g.server.Tick()/20)%3 > 0 }})
+			e.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return (Tick(e.ID())+g.server.Tick()/20)%3 > 0 }})
 		}
 		shadows = append(shadows, newShadow(e.client, shadowComponent[cPlace], shadowComponent[cAmmo], shadowComponent[cAim], shadowComponent[cGhost],
 			shadowComponent[cRank], shadowComponent[cCard], shadowComponent[cHoard], shadowComponent[cSeed], shadowComponent[cDeal])) // all but the relation

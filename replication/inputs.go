@@ -4,7 +4,6 @@ import (
 	"errors"
 	"reflect"
 
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 )
 
@@ -32,27 +31,20 @@ var ErrInputSet = errors.New("replication: the tick has its input already: input
 // has a text longer than its max, is not sent, and counts in [ClientStats].
 //
 // Panics if T is not the input type of the schema.
-func OnInput[T any](c *Client, fn func(tick uint32) T) {
+func OnInput[T any](c *Client, fn func(tick Tick) T) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.OnInput))
 	c.schema.CheckInput(reflect.TypeFor[T]())
-	c.messages.GiveInput = nil
+	c.messages.Inputs.Give = nil
 	if fn != nil {
-		c.messages.GiveInput = func(tick delta.Tick) {
+		c.messages.Inputs.Give = func(tick Tick) {
 			input := func() T {
 				defer c.calls.Leave(c.calls.PermitReading())
-				return fn(uint32(tick))
+				return fn(tick)
 			}()
 			if setInput(c, tick, input) != nil {
 				c.stats.InputsRefused++
 			}
 		}
-	}
-}
-
-// giveInputs has inputs given that the next packets take along.
-func (c *Client) giveInputs() {
-	if c.session.Open() {
-		c.messages.GiveInputs()
 	}
 }
 
@@ -66,16 +58,16 @@ func (c *Client) giveInputs() {
 // start anew with tick, and those set before are no longer repeated.
 //
 // Panics if T is not the input type of the schema.
-func SetInput[T any](c *Client, tick uint32, input T) error {
+func SetInput[T any](c *Client, tick Tick, input T) error {
 	defer c.guard().Leave(c.guard().Enter(exclusive.SetInput))
 	c.schema.CheckInput(reflect.TypeFor[T]())
 	if !c.session.Open() || !c.messages.InputDelay.Known {
 		return ErrNotConnected
 	}
-	return setInput(c, delta.Tick(tick), input)
+	return setInput(c, tick, input)
 }
 
-func setInput[T any](c *Client, tick delta.Tick, input T) error {
+func setInput[T any](c *Client, tick Tick, input T) error {
 	t := c.messages
 	v := &t.Values[len(c.schema.Messages)]
 	*v.Pointer.(*T) = input
@@ -94,7 +86,7 @@ func setInput[T any](c *Client, tick delta.Tick, input T) error {
 // there is none, it returns the newest one of the 32 ticks before, or else the zero value, and false.
 //
 // Panics if T is not the input type of the schema.
-func Input[T any](p *Peer, tick uint32) (T, bool) {
+func Input[T any](p *Peer, tick Tick) (T, bool) {
 	defer p.guard().Leave(p.guard().Enter(exclusive.Input))
 	s := p.server
 	s.schema.CheckInput(reflect.TypeFor[T]())
@@ -102,7 +94,7 @@ func Input[T any](p *Peer, tick uint32) (T, bool) {
 	if p.messages == nil {
 		return input, false
 	}
-	row, exact := p.messages.Inputs.Find(delta.Tick(tick))
+	row, exact := p.messages.Inputs.Find(tick)
 	if row == nil {
 		return input, false
 	}

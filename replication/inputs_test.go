@@ -16,7 +16,7 @@ import (
 type inputRig struct {
 	*end
 	server *Server
-	given  map[uint32]mMove
+	given  map[Tick]mMove
 
 	asked, exact uint64
 	delays       []float64
@@ -25,7 +25,7 @@ type inputRig struct {
 func newInputRig(seed uint64, link netsim.Config, opts ...ServerOption) *inputRig {
 	w := ecs.NewWorld()
 	s := NewServer(&w, messageSchema(), append(opts, WithSeed(seed))...)
-	r := &inputRig{end: connect(s, seed, link, WithSeed(seed+1)), server: s, given: map[uint32]mMove{}}
+	r := &inputRig{end: connect(s, seed, link, WithSeed(seed+1)), server: s, given: map[Tick]mMove{}}
 	OnInput(r.client, r.give)
 	return r
 }
@@ -37,9 +37,9 @@ func (r *inputRig) tick(t testing.TB) {
 		r.asked++
 		if ok {
 			r.exact++
-			require.Equal(t, r.given[next].Stamp, in.Stamp)
-			require.Equal(t, r.given[next].Fire, in.Fire)
-			require.InDelta(t, r.given[next].Aim, in.Aim, 0.01)
+			require.Equal(t, r.given[Tick(uint32(next))].Stamp, in.Stamp)
+			require.Equal(t, r.given[Tick(uint32(next))].Fire, in.Fire)
+			require.InDelta(t, r.given[Tick(uint32(next))].Aim, in.Aim, 0.01)
 		}
 	}
 	delete(r.given, next-200)
@@ -54,9 +54,9 @@ func (r *inputRig) tick(t testing.TB) {
 }
 
 // give gives the client's input.
-func (r *inputRig) give(tick uint32) mMove {
+func (r *inputRig) give(tick Tick) mMove {
 	in := mMove{Aim: float32(tick%600)/100 - 3, Fire: tick%7 == 0, Stamp: uint16(tick)}
-	r.given[tick] = in
+	r.given[Tick(uint32(tick))] = in
 	return in
 }
 
@@ -169,17 +169,17 @@ func TestAnInputThatIsMissing(t *testing.T) {
 	require.ErrorIs(t, SetInput(x.client, first-1, mMove{}), ErrInputSet)
 	x.round()
 	get := func(tick uint32) (uint16, bool) {
-		in, ok := Input[mMove](x.peer, tick)
+		in, ok := Input[mMove](x.peer, Tick(tick))
 		return in.Stamp, ok
 	}
 	for _, c := range []struct {
 		tick  uint32
 		stamp uint16
 		exact bool
-	}{{first - 1, 0, false}, {first, 1, true}, {first + 1, 1, false}, {first + 2, 2, true}, {first + 3, 2, false}, {first + 34, 2, false}, {first + 35, 0, false}} {
+	}{{uint32(first - 1), 0, false}, {uint32(first), 1, true}, {uint32(first + 1), 1, false}, {uint32(first + 2), 2, true}, {uint32(first + 3), 2, false}, {uint32(first + 34), 2, false}, {uint32(first + 35), 0, false}} {
 		stamp, exact := get(c.tick)
-		require.Equal(t, c.stamp, stamp, "tick %d", c.tick-first)
-		require.Equal(t, c.exact, exact, "tick %d", c.tick-first)
+		require.Equal(t, c.stamp, stamp, "tick %d", Tick(c.tick)-first)
+		require.Equal(t, c.exact, exact, "tick %d", Tick(c.tick)-first)
 	}
 	require.EqualValues(t, 2, x.peer.Stats().Inputs)
 	x.rounds(40)

@@ -135,7 +135,7 @@ func TestLargeEntitiesFlip(t *testing.T) {
 			require.Equal(t, s.snap.Slots.Info[id.Slot].Generation, id.Generation)
 			if in[entity] {
 				shown++
-				require.Equal(t, o.at(id, s.Tick()), stateOf(faceOf(s.schema), e.world, m))
+				require.Equal(t, o.at(id, uint32(s.Tick())), stateOf(faceOf(s.schema), e.world, m))
 			} else {
 				require.True(t, keep)
 			}

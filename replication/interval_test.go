@@ -26,7 +26,7 @@ func TestSendIntervals(t *testing.T) {
 		send := e.peer.out.Send
 		e.peer.out.Send = func(p []byte) error {
 			if e.peer.Connected() {
-				sentAt[i][s.Tick()] = true
+				sentAt[i][uint32(s.Tick())] = true
 			}
 			return send(p)
 		}
@@ -77,7 +77,7 @@ func TestEvery(t *testing.T) {
 		tick uint32
 	}
 	values := map[key]int32{}
-	looked := map[uint32]int{} // number of entities by the phase at which they changed
+	looked := map[Tick]int{} // number of entities by the phase at which they changed
 	for tick := range 200 {
 		var spawned ecs.Entity
 		if tick%10 == 3 && len(entities) < 15 {
@@ -89,7 +89,7 @@ func TestEvery(t *testing.T) {
 			(*tPosition)(x.world.Get(e, position)).X += 0.1
 			v := (*tExact)(x.world.Get(e, exact))
 			v.B++
-			values[key{e, next}] = v.B
+			values[key{e, uint32(next)}] = v.B
 		}
 		x.round()
 		for _, e := range entities {
@@ -98,8 +98,8 @@ func TestEvery(t *testing.T) {
 			require.InDelta(t, (*tPosition)(x.world.Get(e, position)).X, x.position(e).X, 0.006, "others are sent in every tick")
 			id, _ := x.server.NetID(e)
 			b := (*tExact)(x.mirror.Get(m, ecs.ComponentID[tExact](x.mirror))).B
-			now := values[key{e, next}]
-			if (id.Slot+next)%n == 0 || e == spawned {
+			now := values[key{e, uint32(next)}]
+			if (Tick(id.Slot)+next)%n == 0 || e == spawned {
 				require.Equal(t, now, b)
 				looked[next%n]++
 				continue

@@ -152,7 +152,7 @@ func TestIteratorsDoNotAllocate(t *testing.T) {
 		x.server.Connect(func([]byte) error { return nil })
 	}
 	x.rounds(3)
-	entities, peers, ticks := 0, 0, uint32(0)
+	entities, peers, ticks := 0, 0, Tick(0)
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		for _, e := range x.client.Entities() {
 			tick, _ := x.client.StateTick(e)

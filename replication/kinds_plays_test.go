@@ -260,7 +260,7 @@ func playInput(x *kindGame) {
 		tick := x.end.client.InputTick()
 		keys := kKeys{float32(tick%64) * math.Pi / 64, tick%7 == 0, at}
 		if SetInput(x.end.client, tick, keys) == nil {
-			given[tick] = keys
+			given[uint32(tick)] = keys
 		}
 		next := x.server.Tick() + 1
 		in, ok := Input[kKeys](x.end.peer, next)
@@ -268,7 +268,7 @@ func playInput(x *kindGame) {
 			asked++
 		}
 		if ok {
-			want := given[next]
+			want := given[uint32(next)]
 			require.InDelta(x.t, want.Aim, in.Aim, 0.001)
 			require.Equal(x.t, want.Fire, in.Fire)
 			require.Equal(x.t, target, in.At)

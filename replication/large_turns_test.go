@@ -94,7 +94,7 @@ func TestLargeStatesDoNotStopTheMovers(t *testing.T) {
 			movers = append(movers, e)
 			x.server.SetPriority(e, float32(c.weight))
 		}
-		oldest := func(of []ecs.Entity) (age uint32) {
+		oldest := func(of []ecs.Entity) (age Tick) {
 			for _, e := range of {
 				m, ok := x.mirrored(e)
 				require.True(t, ok)
@@ -104,7 +104,7 @@ func TestLargeStatesDoNotStopTheMovers(t *testing.T) {
 			return age
 		}
 		n := uint64(1)
-		longest := [2]uint32{}
+		longest := [2]Tick{}
 		for tick := range 1800 {
 			for i, e := range movers {
 				(*tPosition)(x.world.Get(e, position)).X = float32((tick+i)%100) / 10
@@ -118,7 +118,7 @@ func TestLargeStatesDoNotStopTheMovers(t *testing.T) {
 				}
 			}
 			if x.round(); tick > 300 {
-				longest = [2]uint32{max(longest[0], oldest(movers)), max(longest[1], oldest(tomes))}
+				longest = [2]Tick{max(longest[0], oldest(movers)), max(longest[1], oldest(tomes))}
 			}
 		}
 		t.Logf("weight %d: movers wait for %d ticks at most, large states for %d", c.weight, longest[0], longest[1])

@@ -18,14 +18,14 @@ func TestALateRelay(t *testing.T) {
 	world, relayed := ecs.NewWorld(), ecs.NewWorld()
 	server := NewServer(&world, schema, WithTickRate(rate), WithWindow(120))
 	var queue [][]byte
-	var times []uint32
+	var times []Tick
 	peer := server.Connect(func(packet []byte) error {
 		queue, times = append(queue, bytes.Clone(packet)), append(times, server.Tick()+late)
 		return nil
 	})
 	relay := NewClient(&relayed, schema, peer.Receive, WithSpawnComponents(ReplicatedID(&relayed)))
 	ages := map[string][]int{}
-	note := func(kind string, sent uint32) { ages[kind] = append(ages[kind], int(server.Tick()-sent)) }
+	note := func(kind string, sent uint32) { ages[kind] = append(ages[kind], int(server.Tick()-Tick(sent))) }
 	OnServerMessage(relay, func(m mHit) { note("waits", m.Number) })
 	OnServerMessage(relay, func(m mChat) { note("immediate", m.Number) })
 	rng := rand.New(rand.NewPCG(seedOf(t), 5))
@@ -42,11 +42,11 @@ func TestALateRelay(t *testing.T) {
 		world.RemoveEntity(movers[i])
 		movers[i] = world.NewEntity(position, ReplicatedID(&world))
 		if relay.Connected() && n%5 == 0 {
-			require.NoError(t, SendToClient(peer, mHit{Number: server.Tick()}))
-			require.NoError(t, SendToClient(peer, mChat{Number: server.Tick()}))
+			require.NoError(t, SendToClient(peer, mHit{Number: uint32(server.Tick())}))
+			require.NoError(t, SendToClient(peer, mChat{Number: uint32(server.Tick())}))
 		}
 		server.Replicate()
-		for len(times) > 0 && int32(server.Tick()-times[0]) >= 0 {
+		for len(times) > 0 && int32(server.Tick()-Tick(times[0])) >= 0 {
 			_ = relay.Receive(queue[0])
 			queue, times = queue[1:], times[1:]
 		}

@@ -299,7 +299,7 @@ func TestOnePacketDoesNotEndASessionWithoutChecksum(t *testing.T) {
 	for n := range 200 {
 		packet := x.forgeState(rng.Uint32(), rng.Uint32(), nothing)
 		if n < 32-11 {
-			packet = x.forgeState(x.client.recv.Window.Newest+1<<(n+11), x.server.Tick(), nothing)
+			packet = x.forgeState(x.client.recv.Window.Newest+1<<(n+11), uint32(x.server.Tick()), nothing)
 		}
 		for range 2 {
 			require.ErrorIs(t, x.client.Receive(packet), wire.ErrStale)

@@ -46,7 +46,7 @@ func newBarrage(t *testing.T, movers, spawns, life, budget int) *barrage {
 			weights[i] *= 30 / (330 + x.at(e).X)
 		}
 	})
-	OnServerMessage(x.end.client, func(m mHit) { x.ages = append(x.ages, float64(x.server.Tick()-m.Number)/30) })
+	OnServerMessage(x.end.client, func(m mHit) { x.ages = append(x.ages, float64(x.server.Tick()-Tick(m.Number))/30) })
 	for range movers {
 		x.movers = append(x.movers, x.spawn())
 	}
@@ -82,7 +82,7 @@ func (x *barrage) tick(t *testing.T, n int) {
 		x.at(e).Y += 2
 	}
 	if n%5 == 0 && n > 30 {
-		require.NoError(t, SendToClient(x.end.peer, mHit{Number: x.server.Tick()}))
+		require.NoError(t, SendToClient(x.end.peer, mHit{Number: uint32(x.server.Tick())}))
 	}
 	x.server.Replicate()
 	x.end.step(t)

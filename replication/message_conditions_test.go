@@ -27,7 +27,7 @@ func TestMessagesWaitForConditionalComponents(t *testing.T) {
 	var ends []*end
 	for i := range uint64(3) {
 		e := connect(s, seed+i, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.25, Duplicate: 0.1, Reorder: 0.3, ReorderBy: 8}, WithSeed(seed+i))
-		e.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return (e.ID()+s.Tick()/50)%4 > 0 }})
+		e.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return (Tick(e.ID())+s.Tick()/50)%4 > 0 }})
 		OnServerMessage(e.client, func(m kAbout) {
 			if m.Who.IsZero() {
 				return // out of view

@@ -71,7 +71,7 @@ func newMessageWire(t testing.TB, packets func(p []byte, down bool), opts ...Ser
 func (x *fixture) forgeMessages(kind wire.PacketKind, down bool, ahead int32, body []byte) []byte {
 	h, s := wire.MessageHeader{Kind: kind, Time: x.client.clock.Now + uint32(ahead), Long: true, Epoch: 0}, x.client.session.Up
 	if down {
-		h.Time, s = x.server.Tick()+uint32(ahead), x.client.session.Down
+		h.Time, s = uint32(x.server.Tick()+Tick(ahead)), x.client.session.Down
 	}
 	h.Epoch = s.Epoch
 	packet := make([]byte, s.Size()+h.Size(), s.Size()+h.Size()+len(body))

@@ -356,11 +356,11 @@ func TestEntitiesInInputs(t *testing.T) {
 	}
 	want := []rOrder{{Fire: true, Target: a}, {Target: a, Escorts: [2]ecs.Entity{b, a}}, {Target: b}, {}, {}, {Target: b}}
 	for i, o := range orders {
-		require.NoError(t, SetInput(x.client, at+uint32(i), o))
+		require.NoError(t, SetInput(x.client, at+Tick(i), o))
 	}
 	x.round()
 	for i := range want {
-		o, ok := Input[rOrder](x.peer, at+uint32(i))
+		o, ok := Input[rOrder](x.peer, at+Tick(i))
 		require.True(t, ok)
 		require.Equal(t, want[i], o, i)
 	}
@@ -408,7 +408,7 @@ func TestMessageReferencesOverHostileLinks(t *testing.T) {
 		labels, alive = append(labels, e), append(alive, n)
 		return n
 	}
-	hidden := func(n uint32) bool { return (n+s.Tick()/50)%4 == 0 }
+	hidden := func(n uint32) bool { return (n+uint32(s.Tick())/50)%4 == 0 }
 	found, nobodies := 0, 0
 	var ends []*end
 	for i, cfg := range hostileLinks() {

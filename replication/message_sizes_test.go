@@ -121,7 +121,7 @@ func TestShortInputsOfWideTypes(t *testing.T) {
 	require.NoError(t, SetInput(x.client, tick, mOrder{2, fits}), "the tick has no input yet")
 	require.ErrorIs(t, SetInput(x.client, tick, mOrder{3, ""}), ErrInputSet)
 	got := map[uint32]mOrder{}
-	want := map[uint32]mOrder{tick: {2, fits}}
+	want := map[uint32]mOrder{uint32(tick): {2, fits}}
 	for i := range 40 {
 		for _, p := range x.apply() {
 			require.LessOrEqual(t, len(p), 256)
@@ -131,12 +131,12 @@ func TestShortInputsOfWideTypes(t *testing.T) {
 		}
 		now := x.server.Tick() + 1
 		if m, ok := Input[mOrder](x.peer, now); ok {
-			got[now] = m
+			got[uint32(now)] = m
 		}
 		x.deliver(x.replicate()...)
 		m := mOrder{uint8(i), strings.Repeat(string(rune('a'+i%26)), i)}
 		if at := x.client.InputTick(); SetInput(x.client, at, m) == nil {
-			want[at] = m
+			want[uint32(at)] = m
 		}
 	}
 	require.Greater(t, len(got), 20)
@@ -164,7 +164,7 @@ func TestInputTypesHaveALimitOfTheirOwn(t *testing.T) {
 	n, tick := 0, x.client.InputTick()+1
 	for x.rounds(1); n < len(in.Of); n++ {
 		in.Of[n] = mirror
-		if err := SetInput(x.client, tick+uint32(n), in); err != nil {
+		if err := SetInput(x.client, tick+Tick(n), in); err != nil {
 			require.ErrorIs(t, err, ErrMessageTooLarge)
 			break
 		}

@@ -104,7 +104,7 @@ func TestAStateSentTwiceInSuccessiveTicks(t *testing.T) {
 		x, e, move := crowd(t, 100, WithMTU(100))
 		moveOthers := func() {
 			for i, e := range e[1:] {
-				move(e, float32((uint32(i)*7+x.server.Tick()*13)%11)/8-0.6)
+				move(e, float32((Tick(i)*7+x.server.Tick()*13)%11)/8-0.6)
 			}
 		}
 		for range snapshot.RecentTicks + 20 + phase {

@@ -237,7 +237,7 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 		{"SendToViewers", "", func(x *misused) { _ = SendToViewers(x.server, ecs.Entity{}, mHit{}) }},
 		{"SendToServer", noClient, nilOnClient(func(c *Client) { _ = SendToServer(c, mHit{}) })},
 		{"SendToServer", noClient, func(*misused) { _ = SendToServer(&Client{}, mHit{}) }},
-		{"OnInput", noClient, nilOnClient(func(c *Client) { OnInput(c, func(uint32) mMove { return mMove{} }) })},
+		{"OnInput", noClient, nilOnClient(func(c *Client) { OnInput(c, func(Tick) mMove { return mMove{} }) })},
 		{"OnInput", noClient, func(*misused) { OnInput[mMove](&Client{}, nil) }},
 		{"OnInput", "", func(x *misused) { OnInput[mMove](x.client, nil) }},
 		{"SetInput", noClient, nilOnClient(func(c *Client) { _ = SetInput(c, 1, mMove{}) })},

@@ -102,15 +102,10 @@ func (p *Peer) Stats() PeerStats {
 	p.mustExist()
 	stats := PeerStats(*p.stats)
 	stats.Budget, stats.Backlog, stats.LastSendError = int(p.out.Budget.Rate), p.out.Budget.Backlog(), p.sends.last
+	stats.RoundTrip = durationOf(float64(p.acked.Trip.Smooth)/8, p.server.opts.TickRate)
+	stats.Compact = p.conn.Session.Compact
 	stats.LostLarge, stats.LargestAcked = p.acked.Sizes.Row, int(p.acked.Sizes.Largest())
 	return stats
-}
-
-// RoundTrip returns the estimated time from sending a packet to receiving its acknowledgement, in ticks, or 0 before
-// the first one.
-func (p *Peer) RoundTrip() float64 {
-	p.mustExist()
-	return float64(p.acked.Trip.Smooth) / 8
 }
 
 // receive takes a packet.
@@ -224,15 +219,6 @@ func (p *Peer) end(why session.Farewell) {
 	}
 	p.close()
 	s.callHooks(s.parting, p)
-}
-
-// Coding returns the coding of the present session.
-func (p *Peer) Coding() Coding {
-	p.mustExist()
-	if p.conn.Session.Compact {
-		return Compact
-	}
-	return Packed
 }
 
 // resetMessages forgets all messages.

@@ -114,11 +114,11 @@ func (v *voyage) serve() {
 	next := v.server.Tick() + 1
 	s, ok := replication.Input[steer](v.peer, next)
 	if !ok {
-		v.missed[next] = true
+		v.missed[uint32(next)] = true
 	}
 	ship := (*berth)(v.world.Get(v.ship, v.idOf))
 	sail(ship, s)
-	v.truth[next] = *ship
+	v.truth[uint32(next)] = *ship
 	v.server.Replicate()
 }
 
@@ -127,9 +127,9 @@ func (v *voyage) frame(steers func(tick uint32) steer) {
 	v.link.Down.Receive(func(packet []byte) { _ = v.client.Receive(packet) })
 	newest := v.client.InputTick()
 	for tick := newest - 7; tick != newest+1; tick++ {
-		s := steers(tick)
+		s := steers(uint32(tick))
 		if replication.SetInput(v.client, tick, s) == nil {
-			v.me.inputs[tick], v.newest = s, tick
+			v.me.inputs[uint32(tick)], v.newest = s, uint32(tick)
 		}
 	}
 	require.NoError(v.t, v.client.Apply())
@@ -150,7 +150,8 @@ func (v *voyage) predict(newest uint32) (at berth, state uint32, ok bool) {
 	if !shown || v.newest == 0 {
 		return at, 0, false
 	}
-	state, ok = v.client.RestedUntil(me)
+	known, ok := v.client.KnownUntil(me)
+	state = uint32(known)
 	require.True(v.t, ok)
 	_, at, ok = v.me.predict(v.client, *(*berth)(v.shown.Get(me, v.shownID)), state, newest)
 	return at, state, ok
@@ -243,7 +244,7 @@ func TestDrawnPredictionsAreSmooth(t *testing.T) {
 				}
 				newest, shown := v.client.InputTick(), v.client.PredictionTick()
 				require.Less(t, shown, float64(1<<32))
-				ahead := float64(int32(newest-uint32(uint64(shown)))) - math.Mod(shown, 1)
+				ahead := float64(int32(newest-replication.Tick(uint64(shown)))) - math.Mod(shown, 1)
 				require.InDelta(t, 0.5, ahead, 1.6+most, "ticks that PredictionTick is behind InputTick")
 				behind, frames = behind+ahead, frames+1
 				worst, uneven = max(worst, math.Abs(speed-1)), uneven+math.Abs(speed-1)
@@ -303,7 +304,7 @@ func TestDrawnPredictionsJumpWhenTheShipDoes(t *testing.T) {
 	}
 	frames, wrong, last := 0, 0, berth{}
 	v.draw(20, 60, func(ms int, _ float64, _ int32) {
-		if ms > 10_000 && v.truth[v.server.Tick()].Y == 0 {
+		if ms > 10_000 && v.truth[uint32(v.server.Tick())].Y == 0 {
 			(*berth)(v.world.Get(v.ship, v.idOf)).Y = 1000
 		}
 		if v.now.Y != 0 && v.now.Y < 999 || v.now.X < last.X-1 || v.now.X > x+20 {
@@ -357,16 +358,16 @@ func (v *voyage) draw(seconds, rate int, report func(ms int, speed float64, tick
 		v.client.Advance(frame)
 		v.frame(func(uint32) steer { return steer{X: 1} })
 		if me, ok := v.replica(); ok {
-			state, _ := v.client.RestedUntil(me)
+			state, _ := v.client.KnownUntil(me)
 			newest := *(*berth)(v.shown.Get(me, v.shownID))
 			if v.arrived != nil {
 				v.arrived(newest)
 			}
-			if at, ok := v.me.draw(v.client, newest, state, frame); ok {
+			if at, ok := v.me.draw(v.client, newest, uint32(state), frame); ok {
 				v.now = at
 			}
 		}
-		report(ms, float64(v.now.X-last.X)/0.5*float64(rate)/tickRate, int32(v.client.InputTick()-input))
-		last, input = v.now, v.client.InputTick()
+		report(ms, float64(v.now.X-last.X)/0.5*float64(rate)/tickRate, int32(v.client.InputTick()-replication.Tick(input)))
+		last, input = v.now, uint32(v.client.InputTick())
 	}
 }

@@ -28,7 +28,7 @@ func TestReferencesConvergeOverHostileLinks(t *testing.T) {
 		e := connect(s, seed+uint64(i), cfg, WithSeed(seed+uint64(i)+1))
 		if i%4 > 1 {
 			e.peer.SetInterest(Interest{
-				Visible: func(e ecs.Entity) bool { return (e.ID()+s.Tick()/40)%3 > 0 },
+				Visible: func(e ecs.Entity) bool { return (Tick(e.ID())+s.Tick()/40)%3 > 0 },
 				Keep:    i%4 == 2,
 			})
 		}

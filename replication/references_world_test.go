@@ -146,7 +146,7 @@ func (o *referenceTruth) record(s *Server) {
 	for id, e := range now {
 		var state referrerState
 		state.read(faceOf(s.schema), s.snap.World, e, func(component int) bool { return s.schema.Components[component].Every > 1 }, s)
-		v := referenceVersion{tick: s.Tick(), codes: state.codes}
+		v := referenceVersion{tick: uint32(s.Tick()), codes: state.codes}
 		for _, e := range state.refs {
 			id, _ := s.NetID(e)
 			v.ids = append(v.ids, id)
@@ -155,7 +155,7 @@ func (o *referenceTruth) record(s *Server) {
 	}
 	for id := range o.live {
 		if _, ok := now[id]; !ok {
-			o.note(id, referenceVersion{tick: s.Tick(), gone: true})
+			o.note(id, referenceVersion{tick: uint32(s.Tick()), gone: true})
 		}
 	}
 	o.live = now
@@ -193,10 +193,10 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 	var got referrerState
 	for id, e := range c.Entities() {
 		tick, _ := c.StateTick(e)
-		want := o.at(id, tick)
+		want := o.at(id, uint32(tick))
 		got.read(faceOf(c.schema), c.apply.View.World, e, func(component int) bool { return c.schema.Components[component].Every > 1 }, nil)
 		if want.gone || got.codes != want.codes || len(got.refs) != len(want.ids) {
-			fail(id, tick, "shown %s with %d references, want %s with %d", got.codes, len(got.refs), want.codes, len(want.ids))
+			fail(id, uint32(tick), "shown %s with %d references, want %s with %d", got.codes, len(got.refs), want.codes, len(want.ids))
 		}
 		for i, target := range want.ids {
 			here, _ := c.Entity(target)
@@ -207,7 +207,7 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 			}
 			if got.refs[i] != here {
 				name, ok := c.NetID(got.refs[i])
-				fail(id, tick, "reference %d is to %v (%v, %v), want %v (%v)", i, got.refs[i], name, ok, here, target)
+				fail(id, uint32(tick), "reference %d is to %v (%v, %v), want %v (%v)", i, got.refs[i], name, ok, here, target)
 			}
 		}
 	}
@@ -478,7 +478,7 @@ func requireReferencesSettle(t testing.TB, s *Server, o *referenceTruth, ends []
 		n := 0
 		for id, entity := range e.client.Entities() {
 			n++
-			want := o.at(id, s.Tick())
+			want := o.at(id, uint32(s.Tick()))
 			var got referrerState
 			got.read(faceOf(s.schema), e.world, entity, nil, nil)
 			own, ok := s.Entity(id)

@@ -52,7 +52,7 @@ func (r *relay) diff(first *Server, o *truth) string {
 			n++
 			source := r.server.snap.Slots.Info[id.Slot].Entity // in the relay's world
 			upstream, ok := r.up.client.NetID(source)
-			if got, want := stateOf(faceOf(first.schema), e.world, entity), o.at(upstream, first.Tick()); !ok || got != want {
+			if got, want := stateOf(faceOf(first.schema), e.world, entity), o.at(upstream, uint32(first.Tick())); !ok || got != want {
 				d = fmt.Sprintf("client %d, %v of %v: %s, server: %s", i, id, upstream, got, want)
 			}
 		}

@@ -52,12 +52,12 @@ func (o *structureLog) record(s *Server, visible func(e ecs.Entity) bool) {
 	}
 	for slot := range o.now {
 		if now[slot] == "" {
-			o.versions[slot] = append(o.versions[slot], structureVersion{s.Tick(), ""})
+			o.versions[slot] = append(o.versions[slot], structureVersion{uint32(s.Tick()), ""})
 		}
 	}
 	for slot, structure := range now {
 		if o.now[slot] != structure {
-			o.versions[slot] = append(o.versions[slot], structureVersion{s.Tick(), structure})
+			o.versions[slot] = append(o.versions[slot], structureVersion{uint32(s.Tick()), structure})
 		}
 	}
 	for slot, v := range o.versions {
@@ -128,12 +128,12 @@ func newMessageRig(t testing.TB, seed uint64, links []netsim.Config, opts ...Ser
 		OnServerMessage(c, func(m mHit) {
 			require.Equal(t, e.got, m.Number, "once and in order")
 			e.got++
-			e.note(c.MessageTick())
+			e.note(uint32(c.MessageTick()))
 		})
 		OnServerMessage(c, func(m mMap) {
 			require.Equal(t, mapOf(e.got), m, "once, complete and in order")
 			e.got++
-			e.note(c.MessageTick())
+			e.note(uint32(c.MessageTick()))
 		})
 		OnServerMessage(c, func(m mChat) {
 			require.Equal(t, e.gotNow, m.Number, "once and in order")
@@ -143,7 +143,7 @@ func newMessageRig(t testing.TB, seed uint64, links []netsim.Config, opts ...Ser
 			require.True(t, e.sparks[m.Number], "sent")
 			require.False(t, e.gotSpark[m.Number], "at most once")
 			e.gotSpark[m.Number] = true
-			e.note(c.MessageTick())
+			e.note(uint32(c.MessageTick()))
 		})
 	}
 	OnClientMessage(s, func(p *Peer, m mHit) {
@@ -356,7 +356,7 @@ func TestMessagesHoldWhateverTheServerDoes(t *testing.T) {
 // limitViews hides entities from time to time.
 func (r *messageRig) limitViews() {
 	r.visible = func(e ecs.Entity) bool {
-		return (e.ID()*7+r.server.Tick()/16)%3 != 0
+		return (Tick(e.ID())*7+r.server.Tick()/16)%3 != 0
 	}
 	for _, e := range r.ends {
 		e.peer.SetInterest(Interest{Visible: r.visible})

@@ -118,7 +118,7 @@ func TestResources(t *testing.T) {
 				}
 				for n := 0; ; n++ {
 					entities := s.Stats().Entities == e.world.Stats().Entities.Used // no entity stands for the resources
-					if v, _, ok := shownResources(t, e.client); ok && entities && v.text == o[s.Tick()].text {
+					if v, _, ok := shownResources(t, e.client); ok && entities && v.text == o[uint32(s.Tick())].text {
 						break
 					}
 					require.Less(t, n, 1000, "step %d", i)

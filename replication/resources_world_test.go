@@ -106,7 +106,7 @@ func viewResources(s *Schema, w *ecs.World, name func(e ecs.Entity) (NetID, bool
 type resourceTruth map[uint32]resourceView
 
 func (o resourceTruth) record(s *Server) {
-	o[s.Tick()] = viewResources(faceOf(s.schema), s.snap.World, s.NetID)
+	o[uint32(s.Tick())] = viewResources(faceOf(s.schema), s.snap.World, s.NetID)
 }
 
 // shownResources returns what a client shows and its tick, if it has shown any state yet.
@@ -226,7 +226,7 @@ func TestResourcesConvergeOverHostileLinks(t *testing.T) {
 		case 1:
 			e.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool {
 				require.False(t, e.IsZero())
-				return (e.ID()+s.Tick()/40)%3 > 0
+				return (Tick(e.ID())+s.Tick()/40)%3 > 0
 			}})
 		case 2:
 			e.peer.SetInterest(Interest{Filter: ecs.All(ecs.ComponentID[rTarget](&w)), Keep: true})
@@ -284,7 +284,7 @@ func TestResourcesConvergeOverHostileLinks(t *testing.T) {
 		tick()
 		behind := 0
 		for i := range ends {
-			if v, _, ok := shownResources(t, ends[i].client); !ok || v.text != o[s.Tick()].text {
+			if v, _, ok := shownResources(t, ends[i].client); !ok || v.text != o[uint32(s.Tick())].text {
 				behind++
 			}
 		}
@@ -294,7 +294,7 @@ func TestResourcesConvergeOverHostileLinks(t *testing.T) {
 	}
 	for i, e := range ends {
 		v, _, _ := shownResources(t, e.client)
-		requireThatView(t, e.client, v, o[s.Tick()], "link %d", i)
+		requireThatView(t, e.client, v, o[uint32(s.Tick())], "link %d", i)
 		checkLinks(&e.client.apply, t, 0)
 		require.Zero(t, e.peer.Stats().MissingBaselines, "link %d", i)
 	}

@@ -310,16 +310,16 @@ func (s *Server) handle(call func()) {
 }
 
 // Tick returns the tick of the latest Replicate; before the first one it is 4294967295.
-func (s *Server) Tick() uint32 {
+func (s *Server) Tick() Tick {
 	s.mustExist()
-	return uint32(s.snap.Tick)
+	return s.snap.Tick
 }
 
 // Stats returns the server's counters. It takes time for each set of components in the world, and allocates.
 func (s *Server) Stats() ServerStats {
 	s.mustExist()
 	stats := s.stats
-	stats.Tick, stats.Peers = uint32(s.snap.Tick), len(s.peers)
+	stats.Tick, stats.Peers = s.snap.Tick, len(s.peers)
 	stats.Entities = s.snap.Slots.Live - s.snap.Slots.SubEntityCount
 	if s.snap.Slots.Len() > 0 && s.snap.Resources.Any {
 		stats.Entities-- // that slot has none

@@ -132,7 +132,7 @@ func TestAnEntityIsKnownToRest(t *testing.T) {
 		settled, ok := e.client.Settled()
 		require.True(t, ok)
 		require.Greater(t, settled, changed+90)
-		rested, ok := e.client.RestedUntil(mirror)
+		rested, ok := e.client.KnownUntil(mirror)
 		require.True(t, ok)
 		require.Equal(t, settled, rested)
 		play(20, moving, still)
@@ -145,7 +145,7 @@ func TestAnEntityIsKnownToRest(t *testing.T) {
 		until, ok := next.Rested()
 		require.True(t, ok)
 		require.EqualValues(t, interval, next.Tick-until, "it is known to have rested up to the send before")
-		_, ok = e.client.RestedUntil(e.world.NewEntity())
+		_, ok = e.client.KnownUntil(e.world.NewEntity())
 		require.False(t, ok)
 	}
 }

@@ -54,7 +54,7 @@ func (o *settledOracle) record() {
 		o.slots = append(o.slots, nil)
 	}
 	for slot := range o.slots {
-		v := oracleVersion{tick: now, alive: s.Alive.Has(slot)}
+		v := oracleVersion{tick: uint32(now), alive: s.Alive.Has(slot)}
 		if v.alive {
 			info := &s.Info[slot]
 			v.generation, v.set = info.Generation, info.Set
@@ -83,7 +83,7 @@ func (o *settledOracle) record() {
 		if o.seen[p] == nil {
 			o.seen[p] = map[uint32]oracleView{}
 		}
-		o.seen[p][now] = v
+		o.seen[p][uint32(now)] = v
 	}
 }
 

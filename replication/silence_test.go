@@ -357,7 +357,7 @@ func TestOnlyAcksEndSilence(t *testing.T) {
 				bytes += len(p)
 			}
 		}
-		require.NoError(t, SetInput(x.client, x.client.InputTick()+uint32(n), mMove{Stamp: uint16(n)}))
+		require.NoError(t, SetInput(x.client, x.client.InputTick()+Tick(n), mMove{Stamp: uint16(n)}))
 		x.answer(x.apply()...)
 	}
 	require.NoError(t, x.peer.Err())

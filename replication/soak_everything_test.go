@@ -64,7 +64,7 @@ func newEverything(seed uint64, opts ...ServerOption) *everything {
 	g.noted = func() {
 		x.crewGame.record()
 		x.shown.record(g.server)
-		delete(x.shown, g.server.Tick()-4000)
+		delete(x.shown, uint32(g.server.Tick())-4000)
 		x.referred.record(g.server)
 	}
 	return x
@@ -87,12 +87,12 @@ func (x *everything) trouble(tick int, phase float64) {
 		if on != x.limited[i] {
 			x.limited[i] = on
 			if !on {
-				v, x.lifted[i] = Interest{}, s.Tick()
+				v, x.lifted[i] = Interest{}, uint32(s.Tick())
 			}
 			g.ends[i].peer.SetInterest(v)
 		}
 	}
-	dancing := func(e ecs.Entity) bool { return (e.ID()+s.Tick()/40)%3 > 0 }
+	dancing := func(e ecs.Entity) bool { return (Tick(e.ID())+s.Tick()/40)%3 > 0 }
 	view(2, at(0.1, 0.4) || at(0.6, 0.7), Interest{Visible: dancing})
 	view(4, at(0.2, 0.6), Interest{Visible: dancing, Keep: true})
 	if x.room != nil {
@@ -210,19 +210,19 @@ func (x *everything) check(t *testing.T, i int, all bool) {
 	if !e.peer.Connected() || !e.client.Complete() {
 		return // entities of an earlier session are shown beside the new ones
 	}
-	if mismatch := x.crewGame.mismatch(i, x.limited[i] || tick-x.lifted[i] < 200); mismatch != "" && !x.crewGame.burst(i) {
+	if mismatch := x.crewGame.mismatch(i, x.limited[i] || tick-Tick(x.lifted[i]) < 200); mismatch != "" && !x.crewGame.burst(i) {
 		require.FailNow(t, "split", "tick %d: %s\n%+v", tick, mismatch, e.peer.Stats())
 	}
-	if all || tick%32 == uint32(i+16) {
+	if all || tick%32 == Tick(i+16) {
 		g.check(t, i, e)
 	}
-	if all || tick%16 == uint32(i+12) {
+	if all || tick%16 == Tick(i+12) {
 		require.Nil(t, e.client.Verify())
 	}
-	if all || tick%16 == uint32(i+8) {
+	if all || tick%16 == Tick(i+8) {
 		x.referred.check(t, g.server, e.client)
 	}
-	if all || tick%16 == uint32(i+4) {
+	if all || tick%16 == Tick(i+4) {
 		if v, at, ok := shownResources(t, e.client); ok {
 			require.GreaterOrEqual(t, at, x.lastShown[i], "link %d went back", i)
 			x.lastShown[i] = at
@@ -283,7 +283,7 @@ func TestEverythingConvergesOverHostileLinks(t *testing.T) {
 	for i, e := range g.ends {
 		v, at, ok := shownResources(t, e.client)
 		require.True(t, ok)
-		require.Equal(t, x.shown[g.server.Tick()].text, v.text, "link %d shows the resources of tick %d", i, at)
+		require.Equal(t, x.shown[uint32(g.server.Tick())].text, v.text, "link %d shows the resources of tick %d", i, at)
 		for n := 1; n < len(x.crewGame.crews); n++ {
 			past := x.crewGame.crews[n].past
 			require.Equal(t, past[len(past)-1], past[x.crewGame.shown[i][n]], "link %d shows crew %d as it was", i, n)

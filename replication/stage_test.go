@@ -100,15 +100,15 @@ func (g *stage) act(a *actor) {
 	next := g.server.Tick() + 1
 	v := (*tExact)(g.world.Get(a.entity, g.exact))
 	v.A, v.B = float64(next), a.serial
-	if n := len(a.acts); n == 0 || a.acts[n-1] != next {
-		a.acts = append(a.acts, next)
+	if n := len(a.acts); n == 0 || a.acts[n-1] != uint32(next) {
+		a.acts = append(a.acts, uint32(next))
 	}
 }
 
 // flip makes the actor visible or hidden.
 func (g *stage) flip(a *actor) {
 	a.visible = !a.visible
-	a.flips = append(a.flips, g.server.Tick()+1)
+	a.flips = append(a.flips, uint32(g.server.Tick())+1)
 	p := (*tPosition)(g.world.Get(a.entity, g.position))
 	if a.visible {
 		p.X = 10
@@ -125,7 +125,7 @@ func (g *stage) flip(a *actor) {
 func (g *stage) end(i int) {
 	a := g.actors[i]
 	g.world.RemoveEntity(a.entity)
-	a.ended = g.server.Tick() + 1
+	a.ended = uint32(g.server.Tick() + 1)
 	g.actors[i] = g.actors[len(g.actors)-1]
 	g.actors = g.actors[:len(g.actors)-1]
 }
@@ -152,16 +152,16 @@ func (g *stage) check(t testing.TB, i int, e *end) {
 	for id, entity := range e.client.Entities() {
 		tick, _ := e.client.StateTick(entity)
 		a := g.known[id]
-		if last, ok := e.last[id]; ok && last == tick {
+		if last, ok := e.last[id]; ok && Tick(last) == tick {
 			continue
 		} else if ok {
 			require.Greater(t, tick, last, "end %d: %v went back", i, id)
 		}
-		e.last[id] = tick
+		e.last[id] = uint32(tick)
 		v := (*tExact)(e.world.Get(entity, exact))
-		if v.B != a.serial || v.A != float64(a.actBefore(tick)) || !a.visibleAt(tick) || a.ended != 0 && tick >= a.ended {
+		if v.B != a.serial || v.A != float64(a.actBefore(uint32(tick))) || !a.visibleAt(uint32(tick)) || a.ended != 0 && tick >= Tick(a.ended) {
 			require.FailNow(t, "wrong state", "end %d: %v shows actor %d of tick %v at tick %d, visible %v; is %d of tick %d, ended %d",
-				i, id, v.B, v.A, tick, a.visibleAt(tick), a.serial, a.actBefore(tick), a.ended)
+				i, id, v.B, v.A, tick, a.visibleAt(uint32(tick)), a.serial, a.actBefore(uint32(tick)), a.ended)
 		}
 	}
 }

@@ -1,13 +1,17 @@
 package replication
 
-import "github.com/arche-replicate/arche-replicate/replication/internal/schema"
+import (
+	"time"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+)
 
 // ServerStats are the counters of a server since it was made.
 type ServerStats struct {
-	Tick     uint32 // of the latest Replicate
-	Entities int    // replicated now
-	Unmarked int    // not replicated, since they lack the marker, though they have components of the schema
-	RawBits  int    // of the codes of all these at fixed width
+	Tick     Tick // of the latest Replicate
+	Entities int  // replicated now
+	Unmarked int  // not replicated, since they lack the marker, though they have components of the schema
+	RawBits  int  // of the codes of all these at fixed width
 	Peers    int
 
 	Timeouts      uint64 // peers that were disconnected for silence
@@ -96,6 +100,9 @@ type PeerStats struct {
 	Hashes       uint64 // entities of which state hashes were sent
 	HashBytes    uint64 // in packets of their own, not counted in Bytes
 
+	RoundTrip time.Duration // from sending a packet to its acknowledgement, smoothed; 0 before the first one
+	Compact   bool          // the coding of the session is Compact
+
 	Acked        uint64 // packets acknowledged
 	Lost         uint64 // packets declared lost
 	LargestAcked int    // bytes of the largest state packet that was acknowledged in the last 5 to 10 seconds
@@ -168,6 +175,19 @@ type ClientStats struct {
 	// Pace is how many ticks the server made in a tick of the client's time, in a recent span of 5 seconds; 0 before
 	// the first one. It is near 1. Otherwise the server does not hold its rate, or Frame gets times in another unit.
 	Pace float64
+
+	// RoundTrip is the smoothed time from sending a packet to the server's answer. It is 0 while it is not known; it is
+	// measured only if the schema has messages or inputs.
+	RoundTrip time.Duration
+	// Jitter is by how much packets arrive early or late, on average, and includes the time that they wait for a frame.
+	Jitter time.Duration
+	// InputDelay is how far [Client.InputTick] is ahead of [Client.ServerTime] when it rises; 0 when it is 0.
+	InputDelay time.Duration
+	// SendInterval is the number of ticks from one state packet to the next, see [Peer.SetSendInterval]; 0 before the
+	// first one.
+	SendInterval int
+
+	Compact bool // the coding of the session is Compact
 
 	Messages          uint64 // sent to the server, each counted once
 	MessagesResent    uint64 // times that a reliable one, or a fragment of one, was sent again

@@ -220,7 +220,7 @@ func worldHash(c *Client) uint64 {
 		n++
 		put(id.Slot)
 		put(uint32(id.Generation))
-		put(tick)
+		put(uint32(tick))
 		for i := range c.schema.Components {
 			comp := &c.schema.Components[i]
 			if comp.Resource || !c.apply.View.World.Has(e, c.apply.View.Components[i]) {

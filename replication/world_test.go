@@ -152,11 +152,11 @@ func newTruth() *truth {
 func (o *truth) record(s *Server) {
 	now := replicatedBy(s)
 	for id, e := range now {
-		o.note(id, s.Tick(), recordedOf(s, e))
+		o.note(id, uint32(s.Tick()), recordedOf(s, e))
 	}
 	for id := range o.live {
 		if _, ok := now[id]; !ok {
-			o.note(id, s.Tick(), "")
+			o.note(id, uint32(s.Tick()), "")
 		}
 	}
 	o.live = now
@@ -240,13 +240,13 @@ func (e *end) step(t testing.TB) {
 func (e *end) check(t testing.TB, s *Server, o *truth) {
 	for id, entity := range e.client.Entities() {
 		tick, _ := e.client.StateTick(entity)
-		if last, ok := e.last[id]; ok && last == tick {
+		if last, ok := e.last[id]; ok && Tick(last) == tick {
 			continue
-		} else if ok && int32(tick-last) < 0 {
+		} else if ok && int32(tick-Tick(last)) < 0 {
 			require.FailNow(t, "went back in time", "%v from tick %d to %d", id, last, tick)
 		}
-		e.last[id] = tick
-		if got, want := stateOf(faceOf(s.schema), e.world, entity), o.at(id, tick); got != want {
+		e.last[id] = uint32(tick)
+		if got, want := stateOf(faceOf(s.schema), e.world, entity), o.at(id, uint32(tick)); got != want {
 			require.FailNow(t, "wrong state", "%v at tick %d (server at %d):\ngot  %s\nwant %s", id, tick, s.Tick(), got, want)
 		}
 	}
@@ -269,7 +269,7 @@ func (e *end) equalTo(s *Server, o *truth) string {
 	diff := ""
 	for id, entity := range e.client.Entities() {
 		n++
-		if got, want := stateOf(faceOf(s.schema), e.world, entity), o.at(id, s.Tick()); got != want {
+		if got, want := stateOf(faceOf(s.schema), e.world, entity), o.at(id, uint32(s.Tick())); got != want {
 			diff = fmt.Sprintf("%v: client %s, server %s", id, got, want)
 		}
 	}

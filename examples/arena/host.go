@@ -105,7 +105,7 @@ func (h *host) step(fight bool) []change {
 	}
 	h.ticks++
 	h.server.Replicate()
-	changes := h.truth.record(h.server.Tick(), &h.game.World, h.reader, h.server.NetID)
+	changes := h.truth.record(uint32(h.server.Tick()), &h.game.World, h.reader, h.server.NetID)
 	if h.ticks%h.sendStep == 0 {
 		h.costs.update(h)
 		h.countSnapshots()

@@ -65,7 +65,10 @@ func (m *mirror) tick() time.Duration {
 }
 
 // outlook returns the library's estimates, including the round trip that the arena prints.
-func (m *mirror) outlook() outlook { return outlook{m.client.InputDelay(), m.client.RoundTrip()} }
+func (m *mirror) outlook() outlook {
+	stats, tick := m.client.Stats(), m.tick().Seconds()
+	return outlook{stats.InputDelay.Seconds() / tick, stats.RoundTrip.Seconds() / tick}
+}
 
 // entities returns how many are shown.
 func (m *mirror) entities() int {
@@ -81,7 +84,7 @@ func (m *mirror) check(t *truth) {
 	for id, e := range m.client.Entities() {
 		tick, _ := m.client.StateTick(e)
 		m.scratch = m.reader.codes(e, m.scratch[:0])
-		switch t.check(id, tick, m.scratch) {
+		switch t.check(id, uint32(tick), m.scratch) {
 		case tooNew:
 			// Datagrams may be faster than the record: checked later.
 			continue
@@ -91,8 +94,8 @@ func (m *mirror) check(t *truth) {
 		case wrong:
 			m.mismatches++
 		}
-		if m.checks == 0 || newer(tick, m.checked) {
-			m.checked = tick
+		if m.checks == 0 || newer(uint32(tick), m.checked) {
+			m.checked = uint32(tick)
 		}
 		m.checks++
 	}

@@ -30,7 +30,7 @@ func (h *host) view() view {
 // view shows a client's world, with the client's number for the title.
 func (m *mirror) view(number int, t *truth) view {
 	title := fmt.Sprintf("client %d: %d wrong", number, m.mismatches)
-	if behind := int32(t.tick - m.client.Tick()); m.checks > 0 && behind >= 0 {
+	if behind := int32(t.tick - uint32(m.client.Tick())); m.checks > 0 && behind >= 0 {
 		title += ", " + count(int(behind), "tick") + " behind"
 	}
 	return view{title, &m.world}

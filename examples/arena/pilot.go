@@ -56,7 +56,7 @@ type outlook struct {
 	InputDelay float64 // by how much its inputs are ahead of the server
 
 	// RoundTrip is the time from sending something to the server's answer, smoothed by the library,
-	// see [replication.Client.RoundTrip]; 0 if unknown. All round trips that the arena prints are
+	// see [replication.ClientStats]; 0 if unknown. All round trips that the arena prints are
 	// this one: the latency of the link in both directions, and up to a tick at each end.
 	RoundTrip float64
 }
@@ -102,8 +102,8 @@ func newPilot(name string, w *ecs.World, client *replication.Client) *pilot {
 }
 
 // steer gives the input for a tick.
-func (p *pilot) steer(tick uint32) Controls {
-	if me, ok := p.look(tick); ok {
+func (p *pilot) steer(tick replication.Tick) Controls {
+	if me, ok := p.look(uint32(tick)); ok {
 		p.controls = p.navigate(me)
 	} else {
 		p.controls.Fire = false // keep the other controls, so that every tick has an input
@@ -157,12 +157,12 @@ func (p *pilot) look(tick uint32) (me cockpit, ok bool) {
 			continue
 		}
 		t := p.tracks[id]
-		if passed := int32(seen - t.tick); passed > 0 {
+		if passed := int32(seen - replication.Tick(t.tick)); passed > 0 {
 			v := at.vec().sub(t.at).times(1 / (float64(passed) * p.dt))
 			if v.length() > 2*topSpeed {
 				v = vec{} // seen for the first time, or respawned elsewhere
 			}
-			t = track{seen, at.vec(), v}
+			t = track{uint32(seen), at.vec(), v}
 			p.tracks[id] = t
 		}
 		if int(ship.Number) == p.ship {
@@ -172,7 +172,7 @@ func (p *pilot) look(tick uint32) (me cockpit, ok bool) {
 				me = cockpit{len(p.ships), heading.angle(), hull.Points, ammo.Rounds, 1}
 			}
 		}
-		ahead := float64(int32(tick-seen)) * p.dt
+		ahead := float64(int32(replication.Tick(tick)-seen)) * p.dt
 		p.ships = append(p.ships, blip{t.at.add(t.velocity.times(ahead)), t.velocity, ship.Alive})
 	}
 	return me, ok

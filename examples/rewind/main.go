@@ -99,10 +99,10 @@ func (g *game) tick() {
 	next, place, at := g.server.Tick()+1, position(&g.world, g.target), Position{}
 	if shot, ok := replication.Input[Shot](g.peer, next); ok && next > 5*ticks {
 		g.shots++
-		if view, err := g.past.View(g.peer, next); err == nil && rewind.Get(view, g.target, &at) {
+		if view, err := g.past.View(g.peer, replication.Tick(uint32(next))); err == nil && rewind.Get(view, g.target, &at) {
 			tick, part := view.Time()
 			for i, x := range []float32{at.X, g.places[tick+uint32(part+0.5)]} {
-				if hits(shot.Aim, x) == g.screen[next] {
+				if hits(shot.Aim, x) == g.screen[uint32(next)] {
 					g.right[i]++
 				}
 			}
@@ -121,11 +121,11 @@ func (g *game) draw(dt time.Duration) {
 	_ = g.client.Frame(dt) // does not fail here: the ends have one schema
 	g.view.Advance(dt)
 	tick := g.client.InputTick()
-	if _, given := g.screen[tick]; !given {
+	if _, given := g.screen[uint32(tick)]; !given {
 		for _, e := range g.client.Entities() {
 			x := position(&g.mirror, e).X
 			shot := Shot{Aim: x + float32(half+0.6*rand.Float64()-0.3)}
-			g.screen[tick] = hits(shot.Aim, x)
+			g.screen[uint32(tick)] = hits(shot.Aim, x)
 			_ = replication.SetInput(g.client, tick, shot)
 		}
 	}

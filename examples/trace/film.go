@@ -238,7 +238,7 @@ func (c *camera) tick(first uint64, now int64) (end bool, err error) {
 	c.film.truth = append(c.film.truth, last)
 	p.server.Replicate()
 	if now == 0 {
-		c.base = p.server.Tick()
+		c.base = uint32(p.server.Tick())
 	}
 	if id, ok := p.server.NetID(p.stage.actors[c.film.entity]); ok && (len(c.ids) == 0 || c.ids[len(c.ids)-1] != id) {
 		c.ids = append(c.ids, id)

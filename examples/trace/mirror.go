@@ -63,7 +63,7 @@ func (m *mirror) check(o *oracle, at moment, thorough bool) int {
 	for id, e := range m.client.Entities() {
 		tick, _ := m.client.StateTick(e)
 		count++
-		m.checkEntity(o, at, thorough, id, e, tick)
+		m.checkEntity(o, at, thorough, id, e, uint32(tick))
 	}
 	if thorough {
 		query := m.world.Query(ecs.All())

@@ -147,7 +147,7 @@ func (p *replay) tick(now int64, thorough, measured bool) error {
 	})
 
 	var decoding time.Duration
-	at := moment{now, p.server.Tick()}
+	at := moment{now, uint32(p.server.Tick())}
 	for i, m := range p.mirrors {
 		took, err := m.see(now, tick)
 		if err != nil {
@@ -197,7 +197,7 @@ func (p *replay) equal(now int64, thorough bool) bool {
 	equal := true
 	for _, m := range p.mirrors {
 		wrong := p.faults.count
-		count := m.check(p.oracle, moment{now, p.server.Tick()}, thorough)
+		count := m.check(p.oracle, moment{now, uint32(p.server.Tick())}, thorough)
 		equal = equal && p.faults.count == wrong && m.equals(p.oracle, count)
 	}
 	return equal

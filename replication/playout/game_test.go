@@ -183,7 +183,7 @@ func (g *game) run(seconds float64) {
 				g.onTick(g.ticked)
 			}
 			g.server.Replicate()
-			g.tick = g.server.Tick()
+			g.tick = uint32(g.server.Tick())
 			g.ticked, g.tickedAt = g.ticked+1, g.now
 		}
 		if g.now >= g.nextFrame {

@@ -30,10 +30,10 @@ func TestSparseChangesAreNoInterval(t *testing.T) {
 	for _, every := range []int{5, 20, 40} {
 		g, v := newIntervalGame(t, func(n int) bool { return n > 1800 || n%every == 0 })
 		g.run(29)
-		require.Equal(t, 1, g.client.SendInterval(), "every %d ticks", every)
+		require.Equal(t, 1, g.client.Stats().SendInterval, "every %d ticks", every)
 		require.Less(t, v.Stats().Delay, 45*time.Millisecond, "every %d ticks", every)
 		g.run(3)
-		require.Equal(t, 1, g.client.SendInterval(), "every %d ticks", every)
+		require.Equal(t, 1, g.client.Stats().SendInterval, "every %d ticks", every)
 		require.Less(t, v.Stats().Delay, 35*time.Millisecond, "every %d ticks", every)
 	}
 }
@@ -46,11 +46,11 @@ func TestAShorterIntervalShortensTheDelay(t *testing.T) {
 	require.Greater(t, v.Stats().Delay, 200*time.Millisecond)
 	g.peer.SetSendInterval(2)
 	g.run(5) // time runs faster by 5 % at most
-	require.Equal(t, 2, g.client.SendInterval())
+	require.Equal(t, 2, g.client.Stats().SendInterval)
 	require.Less(t, v.Stats().Delay, 60*time.Millisecond)
 	g.peer.SetSendInterval(12)
 	g.run(25)
-	require.Equal(t, 12, g.client.SendInterval())
+	require.Equal(t, 12, g.client.Stats().SendInterval)
 	require.Greater(t, v.Stats().Delay, 200*time.Millisecond)
 }
 
@@ -63,7 +63,7 @@ func TestIntervalsChangeInASparseWorld(t *testing.T) {
 		g.run(20)
 		g.peer.SetSendInterval(to)
 		g.run(20)
-		require.Equal(t, to, g.client.SendInterval())
+		require.Equal(t, to, g.client.Stats().SendInterval)
 		require.Less(t, v.Stats().Delay, 100*time.Millisecond+time.Duration(to)*time.Second/60, "an interval of %d", to)
 	}
 }

@@ -30,7 +30,7 @@ func TestLongIntervalsAreFollowed(t *testing.T) {
 			g.run(100 / c.rate)
 			g.peer.SetSendInterval(c.to)
 			g.run(3 * float64(c.to) / c.rate)
-			require.Equal(t, c.to, g.client.SendInterval())
+			require.Equal(t, c.to, g.client.Stats().SendInterval)
 			g.run(42 * float64(c.to) / c.rate) // until the delay is as long
 			last, frames, most := float32(0), 0, 0.0
 			v.after = func(dt float64) {

@@ -34,7 +34,7 @@ func newMessageGame(t *testing.T, p profile) (g *game, sent map[uint32]uint32) {
 			return
 		}
 		number := uint32(len(sent))
-		sent[number] = g.server.Tick() + 1
+		sent[number] = uint32(g.server.Tick() + 1)
 		if number%2 == 0 {
 			require.NoError(t, replication.SendToClient(g.peer, explosion{e, number}))
 		} else {
@@ -95,7 +95,7 @@ func TestMessagesComeWithTheirState(t *testing.T) {
 		playout.OnServerMessage(v.Playout, func(m explosion) {
 			tick, _, _ := v.Time()
 			require.Equal(t, float32(m.Number), (*place)(g.local.Get(m.Target, g.at.place)).Y, "interval %d", interval)
-			if handled++; int(tick-g.client.MessageTick()) >= interval {
+			if handled++; int(replication.Tick(tick)-g.client.MessageTick()) >= interval {
 				late++
 			}
 		})

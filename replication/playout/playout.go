@@ -150,7 +150,7 @@ func (p *Playout) nextState(tick delta.Tick) delta.Tick {
 	if !c.any {
 		return tick
 	}
-	interval := int64(max(p.client.SendInterval(), 1))
+	interval := int64(max(int(p.inside.Recv.Interval), 1))
 	until := (int64(c.newest) - int64(int32(tick-p.zero))) % interval
 	return tick + delta.Tick((until+interval)%interval)
 }
@@ -196,7 +196,7 @@ func (p *Playout) mustExist() {
 func (p *Playout) receive(dt time.Duration) {
 	c := &p.clock
 	c.rate = float64(p.client.TickRate())
-	c.setInterval(float64(p.client.SendInterval()))
+	c.setInterval(float64(int(p.inside.Recv.Interval)))
 	p.watch.Keep = delta.Tick(c.rate + 3*c.interval) // longer than almost any delay
 	c.follow(p.inside.Clock.Speed())
 	ticks := c.pass(dt.Seconds())

@@ -15,7 +15,7 @@ import (
 
 // newest returns the time of the newest state that the client has, as view counts.
 func (g *game) newest() float64 {
-	return float64(g.ticked-1) - float64(int32(g.tick-g.client.Tick()))
+	return float64(g.ticked-1) - float64(int32(replication.Tick(g.tick)-g.client.Tick()))
 }
 
 // A motion is how well a uniform motion is shown.

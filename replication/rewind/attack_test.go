@@ -55,7 +55,7 @@ func TestAnyClaimIsSafe(t *testing.T) {
 			if r.IntN(10) == 0 {
 				tick += uint32(r.IntN(60))
 			}
-			_ = replication.SetInput(g.client, tick, Shot{})
+			_ = replication.SetInput(g.client, replication.Tick(tick), Shot{})
 		}
 		var all, gone []ecs.Entity
 		var views []View
@@ -80,11 +80,11 @@ func TestAnyClaimIsSafe(t *testing.T) {
 				all, g.mover = nil, ecs.Entity{}
 			}
 			now := g.server.Tick()
-			v, err := g.history.View(g.peer, wild(now+1))
+			v, err := g.history.View(g.peer, replication.Tick(wild(uint32(now)+1)))
 			if err == nil {
 				seen++
 				tick, part := v.Time()
-				require.LessOrEqual(t, int32(tick-now), int32(0))
+				require.LessOrEqual(t, int32(replication.Tick(tick)-now), int32(0))
 				require.True(t, part >= 0 && part < 1)
 				views = append(views[max(0, len(views)-5):], v)
 			}

@@ -69,7 +69,7 @@ func BenchmarkView(b *testing.B) {
 	tick := g.server.Tick() + 1
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := g.history.View(g.peer, tick); err != nil {
+		if _, err := g.history.View(g.peer, replication.Tick(uint32(tick))); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -93,7 +93,7 @@ func TestViewsAllocateNothing(t *testing.T) {
 	var at Body
 	tick := g.server.Tick() + 1
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		_, _ = g.history.View(g.peer, tick)
+		_, _ = g.history.View(g.peer, replication.Tick(uint32(tick)))
 		for _, e := range all {
 			Get(v, e, &at)
 		}

@@ -47,16 +47,16 @@ func (f *fisher) play(t *testing.T, seed uint64, rate, loss, shift float64, leng
 		}
 		shifted[tick] = g.shift
 		g.show()
-		_ = replication.SetInput(g.client, tick, Shot{})
+		_ = replication.SetInput(g.client, replication.Tick(tick), Shot{})
 		g.shift = 0
 	}
 	look := func(tick uint32, to *catch) {
-		_, exact := replication.Input[Shot](g.peer, tick)
+		_, exact := replication.Input[Shot](g.peer, replication.Tick(tick))
 		by, given := shifted[tick]
 		if !exact || !given {
 			return
 		}
-		_, err := g.history.View(g.peer, tick)
+		_, err := g.history.View(g.peer, replication.Tick(tick))
 		jumps := err != nil && strings.Contains(err.Error(), "jumps")
 		if was, seen := jumped[tick]; seen {
 			require.Equal(t, was, jumps, "the answer stays the same")
@@ -79,9 +79,9 @@ func (f *fisher) play(t *testing.T, seed uint64, rate, loss, shift float64, leng
 	}
 	g.tick = func() {
 		next := g.server.Tick() + 1
-		look(next, &inTime)
+		look(uint32(next), &inTime)
 		for back := range uint32(8) {
-			look(next-1-back, &late)
+			look(uint32(next)-1-back, &late)
 		}
 	}
 	g.run(40)

@@ -210,17 +210,31 @@ func (g *game) clientFrame() {
 	if g.frame != nil {
 		g.frame()
 	}
-	if tick := g.inputTick(); g.client.Connected() && tick != 0 && int32(tick-g.given) > 0 {
-		g.given = tick
-		if g.input != nil {
-			g.input(tick)
-		} else {
-			_ = replication.SetInput(g.client, tick, Shot{})
+	if g.exact {
+		g.giveInput(g.inputTick())
+	} else {
+		g.inside.Messages.Inputs.Give = func(tick delta.Tick) {
+			if uint32(tick) == g.inputTick() {
+				g.giveInput(uint32(tick))
+			}
 		}
 	}
 	dt := time.Duration((g.now - g.last) * float64(time.Second))
 	g.last = g.now
 	require.NoError(g.t, g.client.Frame(dt))
+}
+
+// giveInput gives the input for a tick, unless it has one.
+func (g *game) giveInput(tick uint32) {
+	if !g.client.Connected() || tick == 0 || int32(tick-g.given) <= 0 {
+		return
+	}
+	g.given = tick
+	if g.input != nil {
+		g.input(tick)
+	} else {
+		_ = replication.SetInput(g.client, replication.Tick(tick), Shot{})
+	}
 }
 
 // show notes the time that is shown for the next inputs, as play-out does.
@@ -235,7 +249,7 @@ func (g *game) inputTick() uint32 {
 	if g.exact {
 		return uint32(int64((g.now+g.up.oneWay)*g.rate)) + 2
 	}
-	return g.client.InputTick()
+	return uint32(g.client.InputTick())
 }
 
 // screen returns where the client shows a mirrored entity.

@@ -41,7 +41,7 @@ func newKeptGame(t *testing.T, window int) *keptGame {
 	playout.Interpolate[Position](play)
 	at := ecs.ComponentID[Position](g.mirror)
 	g.input = func(tick uint32) {
-		if m, ok := g.mirrored(g.e); ok && g.now > 5 && replication.SetInput(g.client, tick, Shot{}) == nil {
+		if m, ok := g.mirrored(g.e); ok && g.now > 5 && replication.SetInput(g.client, replication.Tick(tick), Shot{}) == nil {
 			g.screens[tick] = (*Position)(g.mirror.Get(m, at)).X
 		}
 	}
@@ -86,30 +86,30 @@ func TestViewsOfKeptEntitiesInACorner(t *testing.T) {
 			g.tick = func() {
 				tick := g.server.Tick() + 1
 				if left == 0 && g.now > 8 {
-					left = tick
+					left = uint32(tick)
 				}
-				switch since := tick - left; {
+				switch since := tick - replication.Tick(left); {
 				case left == 0:
-				case since == 0, since == c.again:
+				case since == 0, since == replication.Tick(c.again):
 					g.set.Remove(g.e)
-				case since == c.away && c.out != nil:
+				case since == replication.Tick(c.away) && c.out != nil:
 					c.out(g)
 				}
-				if left == 0 || tick-left < c.rests {
+				if left == 0 || tick-replication.Tick(left) < replication.Tick(c.rests) {
 					g.at(g.e).X += 0.1
 				}
 				g.at(g.other).X += 0.1
-				shown, given := g.screens[tick]
-				v, err := g.history.View(g.peer, tick)
+				shown, given := g.screens[uint32(tick)]
+				v, err := g.history.View(g.peer, replication.Tick(uint32(tick)))
 				var p Position
 				if !given || err != nil || left == 0 {
 					return
 				}
 				if Get(v, g.e, &p) {
-					require.InDelta(t, shown, p.X, 0.11, "%d ticks after it left", tick-left)
+					require.InDelta(t, shown, p.X, 0.11, "%d ticks after it left", tick-replication.Tick(left))
 					found++
 				} else if c.again == never {
-					require.Less(t, tick-left, c.rests+30, "at rest and in view")
+					require.Less(t, tick-replication.Tick(left), c.rests+30, "at rest and in view")
 				}
 			}
 			g.run(25)
@@ -132,7 +132,7 @@ func testKept(t *testing.T, window int) {
 		}
 		g.at(e).X += 0.1
 		g.at(other).X += 0.1
-		shown, given := screens[g.server.Tick()+1]
+		shown, given := screens[uint32(g.server.Tick())+1]
 		v, err := g.history.View(g.peer, g.server.Tick()+1)
 		if !given || err != nil || g.now < 8 {
 			return
@@ -214,12 +214,12 @@ func TestWhatLeavesBeforeTheFirstAck(t *testing.T) {
 			case left == 0 && g.peer.Stats().Packets == 2:
 				require.Zero(t, g.peer.Stats().Acked)
 				set.Remove(e)
-				left = g.server.Tick() + 1
+				left = uint32(g.server.Tick() + 1)
 			case left > 0:
 				g.at(e).X += 0.1
 			}
 			g.at(other).X += 0.1
-			if v, err := g.history.View(g.peer, g.server.Tick()+1); err == nil && left > 0 && g.server.Tick() > left+100 {
+			if v, err := g.history.View(g.peer, g.server.Tick()+1); err == nil && left > 0 && g.server.Tick() > replication.Tick(left)+replication.Tick(100) {
 				var p Position
 				require.False(t, Get(v, e, &p), "keep %v, tick %d", keep, g.server.Tick())
 				views++

@@ -107,7 +107,7 @@ func TestViewsMatchPlayout(t *testing.T) {
 		}
 		screens := map[uint32]map[ecs.Entity]look{}
 		g.input = func(tick uint32) {
-			if replication.SetInput(g.client, tick, Shot{}) != nil {
+			if replication.SetInput(g.client, replication.Tick(tick), Shot{}) != nil {
 				return
 			}
 			screens[tick] = map[ecs.Entity]look{}
@@ -179,7 +179,7 @@ func TestViewsMatchPlayout(t *testing.T) {
 			if _, exact := replication.Input[Shot](g.peer, g.server.Tick()+1); !exact {
 				return
 			}
-			for e, l := range screens[g.server.Tick()+1] {
+			for e, l := range screens[uint32(g.server.Tick())+1] {
 				var p Position
 				var b Torso
 				var x Bag

@@ -79,7 +79,7 @@ func TestReferencesOfViewsAreThoseOnTheScreen(t *testing.T) {
 				}
 			}
 			m, ok := g.mirrored(man)
-			if replication.SetInput(g.client, tick, Shot{}) == nil && ok {
+			if replication.SetInput(g.client, replication.Tick(tick), Shot{}) == nil && ok {
 				l := look{
 					*(*Seat)(g.mirror.Get(m, ownSeats)), *(*Bench)(g.mirror.Get(m, ownBenches)),
 					g.mirror.Relations().Get(m, ownBenches),
@@ -90,7 +90,7 @@ func TestReferencesOfViewsAreThoseOnTheScreen(t *testing.T) {
 		}
 		all, seen, gone, differ := 0, 0, 0, 0
 		g.eachView(60, func(v View) {
-			l, ok := screens[g.server.Tick()+1]
+			l, ok := screens[uint32(g.server.Tick())+1]
 			if _, exact := replication.Input[Shot](g.peer, g.server.Tick()+1); !exact || !ok {
 				return
 			}

@@ -52,7 +52,7 @@ func TestViewsOfAWorldAtRest(t *testing.T) {
 			screens := map[uint32]float32{}
 			at := ecs.ComponentID[Position](g.mirror)
 			g.input = func(tick uint32) {
-				if m, ok := g.mirrored(e); ok && g.now > 5 && replication.SetInput(g.client, tick, Shot{}) == nil {
+				if m, ok := g.mirrored(e); ok && g.now > 5 && replication.SetInput(g.client, replication.Tick(tick), Shot{}) == nil {
 					screens[tick] = (*Position)(g.mirror.Get(m, at)).X
 				}
 			}
@@ -62,7 +62,7 @@ func TestViewsOfAWorldAtRest(t *testing.T) {
 					g.at(e).X += float32(6/c.rate) * float32(1-second%8/4*2)
 				}
 				next := g.server.Tick() + 1
-				shown, given := screens[next]
+				shown, given := screens[uint32(next)]
 				if _, ok := replication.Input[Shot](g.peer, next); !ok || !given || g.now < 8 {
 					return
 				}
@@ -105,7 +105,7 @@ func TestViewsBesideManyPackets(t *testing.T) {
 	screens := map[uint32]float32{}
 	at := ecs.ComponentID[Position](g.mirror)
 	g.input = func(tick uint32) {
-		if m, ok := g.mirrored(e); ok && g.now > 2 && replication.SetInput(g.client, tick, Shot{}) == nil {
+		if m, ok := g.mirrored(e); ok && g.now > 2 && replication.SetInput(g.client, replication.Tick(tick), Shot{}) == nil {
 			screens[tick] = (*Position)(g.mirror.Get(m, at)).X
 		}
 	}
@@ -119,7 +119,7 @@ func TestViewsBesideManyPackets(t *testing.T) {
 			g.at(m).Y += float32(g.rng.NormFloat64())
 		}
 		next := g.server.Tick() + 1
-		shown, given := screens[next]
+		shown, given := screens[uint32(next)]
 		if _, ok := replication.Input[Shot](g.peer, next); !ok || !given || g.now < 3 {
 			return
 		}

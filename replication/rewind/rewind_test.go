@@ -54,7 +54,7 @@ func TestViewsMatchTheScreen(t *testing.T) {
 		}
 		screens := map[uint32]map[ecs.Entity]Position{} // by tick of the input
 		g.input = func(tick uint32) {
-			if replication.SetInput(g.client, tick, Shot{}) != nil {
+			if replication.SetInput(g.client, replication.Tick(tick), Shot{}) != nil {
 				return
 			}
 			screens[tick] = map[ecs.Entity]Position{}
@@ -82,7 +82,7 @@ func TestViewsMatchTheScreen(t *testing.T) {
 			if _, exact := replication.Input[Shot](g.peer, g.server.Tick()+1); !exact {
 				return
 			}
-			for e, seen := range screens[g.server.Tick()+1] {
+			for e, seen := range screens[uint32(g.server.Tick())+1] {
 				var p Position
 				if _, alive := g.history.slotOf(e, 0); !alive {
 					require.False(t, Get(v, e, &p), "it is gone")
@@ -204,7 +204,7 @@ func TestTrap17_ProjectilesNeedSuccessiveTicks(t *testing.T) {
 			want := min((float32(tick)+part)/10, float32(g.server.Tick())/10)
 			require.InDelta(t, want, p.X, 0.11, "in the last ticks, before the states have been acknowledged, by one at most")
 		}
-		require.Equal(t, int(g.server.Tick()-start)+1, steps)
+		require.Equal(t, int(g.server.Tick()-replication.Tick(start))+1, steps)
 	})
 	require.Greater(t, n, 80)
 }
@@ -303,7 +303,7 @@ func TestComponentsThatAreNotReplicated(t *testing.T) {
 	g.tick = func() {
 		for _, e := range []ecs.Entity{shown, hidden} {
 			if g.world.Alive(e) && g.world.Has(e, pose) {
-				(*Pose)(g.world.Get(e, pose)).Tick = g.server.Tick() + 1
+				(*Pose)(g.world.Get(e, pose)).Tick = uint32(g.server.Tick() + 1)
 			}
 		}
 		if g.server.Tick() == 400 {

@@ -35,7 +35,7 @@ func TestValuesOfBeforeAResetAreGone(t *testing.T) {
 			g.world.Reset()
 			spawn(500)
 			require.Equal(t, was, e)
-			reset = n
+			reset = uint32(n)
 		}
 		v, err := g.history.View(g.peer, n+1)
 		if reset == 0 || err != nil {
@@ -74,7 +74,7 @@ func TestKeptValuesWhereTicksWrap(t *testing.T) {
 			views++
 			var p pose
 			at, _ := v.Time()
-			require.True(t, Get(v, e, &p), "in tick %d, as of %d ticks ago", n, n-at)
+			require.True(t, Get(v, e, &p), "in tick %d, as of %d ticks ago", n, uint32(n)-at)
 			require.Equal(t, float32(int32(at)), p.Bone)
 		}
 		g.run(200 / rate)

@@ -50,7 +50,7 @@ func shoot(t testing.TB, seed uint64, rate, loss, delay, seconds float64) (v ver
 				verdicts[tick] = hits(in.Aim, at.X)
 			}
 		}
-		if replication.SetInput(g.client, tick, in) != nil {
+		if replication.SetInput(g.client, replication.Tick(tick), in) != nil {
 			delete(verdicts, tick)
 		}
 	}
@@ -63,15 +63,15 @@ func shoot(t testing.TB, seed uint64, rate, loss, delay, seconds float64) (v ver
 			}
 		}
 		for tick := next; tick <= newest; tick++ {
-			if arrived[tick] == 0 { // if it comes late, with those that were given later, its own packet was lost
-				arrived[tick] = g.up.arrival*rate - float64(newest-tick)
+			if arrived[uint32(tick)] == 0 { // if it comes late, with those that were given later, its own packet was lost
+				arrived[uint32(tick)] = g.up.arrival*rate - float64(newest-tick)
 			}
 		}
 	}
 	g.tick = func() {
 		next := g.server.Tick() + 1
 		if in, ok := replication.Input[Shot](g.peer, next); ok && in.Fire {
-			seen := verdicts[next]
+			seen := verdicts[uint32(next)]
 			v.shots++
 			var at Position
 			view, err := g.history.View(g.peer, next)
@@ -91,7 +91,7 @@ func shoot(t testing.TB, seed uint64, rate, loss, delay, seconds float64) (v ver
 			}
 			// A server without stamps knows when the shot came, the round trip, and about how far play-out is behind. Its
 			// mean error is removed, which is all the luck that there is.
-			estimate := arrived[next] - g.peer.RoundTrip()/2 - g.delay*g.rate - bias
+			estimate := arrived[uint32(next)] - g.peer.Stats().RoundTrip.Seconds()*g.rate/2 - g.delay*g.rate - bias
 			if hits(in.Aim, between(places, estimate)) == seen {
 				v.roundTrip++
 			}
@@ -105,7 +105,7 @@ func shoot(t testing.TB, seed uint64, rate, loss, delay, seconds float64) (v ver
 		}
 		p := g.at(target)
 		p.X += float32(speed / rate)
-		for uint32(len(places)) <= g.server.Tick()+1 {
+		for replication.Tick(len(places)) <= g.server.Tick() + 1 {
 			places = append(places, float64(p.X))
 		}
 	}

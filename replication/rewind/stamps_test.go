@@ -88,7 +88,7 @@ func stampBits(t testing.TB, rate, loss float64) float64 {
 	m := stampMeter{t: t, schema: g.inside.Schema, packed: delta.NewPacked(g.inside.Schema.MessageLayout)}
 	m.given = map[delta.Tick]wire.Stamp{}
 	g.input = func(tick uint32) {
-		if replication.SetInput(g.client, tick, Shot{Fire: g.rng.IntN(9) == 0}) == nil {
+		if replication.SetInput(g.client, replication.Tick(tick), Shot{Fire: g.rng.IntN(9) == 0}) == nil {
 			m.given[delta.Tick(tick)] = g.inside.Messages.Shown
 		}
 	}
@@ -124,7 +124,7 @@ func TestStampsArriveAsGiven(t *testing.T) {
 			g.parts = parts
 			given := map[uint32]wire.Stamp{}
 			g.input = func(tick uint32) {
-				if g.rng.IntN(10) > 0 && replication.SetInput(g.client, tick, Shot{}) == nil {
+				if g.rng.IntN(10) > 0 && replication.SetInput(g.client, replication.Tick(tick), Shot{}) == nil {
 					given[tick] = g.inside.Messages.Shown
 				}
 			}
@@ -137,7 +137,7 @@ func TestStampsArriveAsGiven(t *testing.T) {
 				}
 				if s, ok := in.Messages.Inputs.Stamp(delta.Tick(tick)); ok {
 					stamped++
-					require.Equal(t, given[tick], s.Shown)
+					require.Equal(t, given[uint32(tick)], s.Shown)
 				} else if _, exact := replication.Input[Shot](g.peer, tick); exact {
 					require.Less(t, g.now, 3.0, "only the first ones may have none")
 				}

@@ -52,7 +52,7 @@ var (
 // lost there.
 //
 // Panics if the peer is of another server.
-func (h *History) View(p *replication.Peer, inputTick uint32) (View, error) {
+func (h *History) View(p *replication.Peer, inputTick replication.Tick) (View, error) {
 	h.mustExist()
 	in := seam.OfPeer(p)
 	if in.Server != any(h.server) {

@@ -34,7 +34,7 @@ func TestFishingIsRefused(t *testing.T) {
 					honest[tick] = true
 				}
 				g.show()
-				_ = replication.SetInput(g.client, tick, Shot{})
+				_ = replication.SetInput(g.client, replication.Tick(tick), Shot{})
 				g.shift = 0
 			}
 			caught, free, refused, all := 0, 0, 0, 0
@@ -45,12 +45,12 @@ func TestFishingIsRefused(t *testing.T) {
 					return
 				}
 				switch {
-				case fishes[next] != 0 && err == nil:
+				case fishes[uint32(next)] != 0 && err == nil:
 					free++
-				case fishes[next] != 0:
+				case fishes[uint32(next)] != 0:
 					require.ErrorIs(t, err, ErrImplausible)
 					caught++
-				case honest[next]:
+				case honest[uint32(next)]:
 					if all++; err != nil {
 						refused++
 					}
@@ -169,7 +169,7 @@ func TestAMissingInputIsSeenLater(t *testing.T) {
 	g.delay = 0.2
 	given := map[uint32]bool{}
 	g.input = func(tick uint32) {
-		if tick%7 != 0 && replication.SetInput(g.client, tick, Shot{}) == nil {
+		if tick%7 != 0 && replication.SetInput(g.client, replication.Tick(tick), Shot{}) == nil {
 			given[tick] = true
 		}
 	}
@@ -181,7 +181,7 @@ func TestAMissingInputIsSeenLater(t *testing.T) {
 			return
 		}
 		require.NoError(t, err)
-		if !given[next] {
+		if !given[uint32(next)] {
 			before, err := g.history.View(g.peer, next-1)
 			require.NoError(t, err)
 			was, _ := before.Time()
@@ -200,7 +200,7 @@ func (g *game) giveAll() func(tick uint32) {
 	last := uint32(0)
 	return func(tick uint32) {
 		for at := max(last+1, tick-min(tick, 30)); at <= tick; at++ {
-			_ = replication.SetInput(g.client, at, Shot{})
+			_ = replication.SetInput(g.client, replication.Tick(at), Shot{})
 		}
 		last = tick
 	}
@@ -254,13 +254,13 @@ func TestAFeignedLongFrameIsRefused(t *testing.T) {
 			feigned[tick] = true
 		}
 		g.show()
-		_ = replication.SetInput(g.client, tick, Shot{})
+		_ = replication.SetInput(g.client, replication.Tick(tick), Shot{})
 		g.shift = 0
 	}
 	caught, free := 0, 0
 	g.tick = func() {
 		next := g.server.Tick() + 1
-		if _, err := g.view(); !feigned[next] {
+		if _, err := g.view(); !feigned[uint32(next)] {
 			return
 		} else if err != nil {
 			caught++

@@ -119,7 +119,7 @@ func (h *hashCheck) noteHashes(slot uint32, state *receive.HeldState, d *Diverge
 	if h.Divergence != nil {
 		return
 	}
-	d.NetID, d.Tick = h.view.named(slot, state.Generation), uint32(state.Tick)
+	d.NetID, d.Tick = h.view.named(slot, state.Generation), state.Tick
 	if of, isSubEntity := h.view.of(state); isSubEntity {
 		d.NetID = of
 	}

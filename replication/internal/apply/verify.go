@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"unsafe"
 
+	"github.com/arche-replicate/arche-replicate/delta"
+
 	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
@@ -15,7 +17,7 @@ import (
 type Divergence struct {
 	NetID     wire.NetID
 	Entity    ecs.Entity
-	Tick      uint32
+	Tick      delta.Tick
 	Component string
 	Field     string
 	Got, Want any
@@ -42,7 +44,7 @@ func (v *worldView) verifyEntity(m *replica, state *receive.HeldState) *Divergen
 		if i < 0 {
 			continue
 		}
-		d := &Divergence{Entity: m.Entity, Tick: uint32(state.Tick), Component: comp.Name, Field: comp.Columns[i].Path}
+		d := &Divergence{Entity: m.Entity, Tick: state.Tick, Component: comp.Name, Field: comp.Columns[i].Path}
 		d.Got, d.Want = v.valuesOf(m.Entity, k, i, p, row)
 		return d
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/arche-replicate/arche-replicate/delta"
+
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
@@ -108,16 +110,16 @@ func (v *worldView) NetID(e ecs.Entity) (wire.NetID, bool) {
 }
 
 // Tick returns the tick of the state that an entity shows.
-func (v *worldView) Tick(e ecs.Entity) (uint32, bool) {
+func (v *worldView) Tick(e ecs.Entity) (delta.Tick, bool) {
 	id, ok := v.NetID(e)
 	if !ok {
 		return 0, false
 	}
-	return uint32(v.Replicas.At(id.Slot).Tick), true
+	return v.Replicas.At(id.Slot).Tick, true
 }
 
-// RestedUntil returns up to which tick the state that an entity shows is known to have been valid.
-func (v *worldView) RestedUntil(e ecs.Entity) (uint32, bool) {
+// KnownUntil returns up to which tick the state that an entity shows is known to have been valid.
+func (v *worldView) KnownUntil(e ecs.Entity) (delta.Tick, bool) {
 	id, ok := v.NetID(e)
 	if !ok {
 		return 0, false
@@ -132,7 +134,7 @@ func (v *worldView) RestedUntil(e ecs.Entity) (uint32, bool) {
 	case m.Any && m.Newest == m.Tick && settled.Known && settled.Tick.After(rested):
 		rested = settled.Tick
 	}
-	return uint32(rested), true
+	return rested, true
 }
 
 // Each calls yield for every entity, in the order of slots, until it returns false or the world is reset.

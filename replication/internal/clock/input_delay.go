@@ -37,6 +37,14 @@ type InputDelay struct {
 	since  uint32 // the time since which least is measured
 	least  int32  // the smallest margin of an input
 	any    bool   // least is valid
+
+	judged []judged // since the delay was adapted
+}
+
+// judged is the smallest margin of a client's latest inputs.
+type judged struct {
+	margin int32
+	of     delta.Tick // the input that had it
 }
 
 // learnt is what late and early inputs have taught.
@@ -90,8 +98,19 @@ func (l *InputDelay) endLoan() { l.extra, l.loan = l.extra-l.repaid(), 0 }
 // most bounds what is needed beyond the path: more would help only against what passes.
 func most(c *Ticks) float64 { return max(c.RoundTrip(), 4) + 4*c.Jitter + 4 }
 
-// Follow adapts the delay. Call it when time has passed, and when packets have arrived.
+// Follow adapts the delay when time has passed.
 func (l *InputDelay) Follow(c *Ticks) {
+	l.follow(c)
+	if len(l.judged) > 0 {
+		for _, j := range l.judged {
+			l.judge(j.margin, j.of, c)
+		}
+		l.judged = l.judged[:0]
+		l.follow(c)
+	}
+}
+
+func (l *InputDelay) follow(c *Ticks) {
 	if !c.Known {
 		return
 	}
@@ -215,9 +234,15 @@ func (l *InputDelay) raise(margin int32, c *Ticks) {
 	l.raised = raised
 }
 
-// Judge adapts the delay to the smallest margin of the latest inputs, which the input of the given tick
-// had.
-func (l *InputDelay) Judge(margin int32, of delta.Tick, c *Ticks) {
+// Judge notes the smallest margin of the latest inputs, which the input of the given tick had.
+func (l *InputDelay) Judge(margin int32, of delta.Tick) {
+	if len(l.judged) < maxFresh {
+		l.judged = append(l.judged, judged{margin, of})
+	}
+}
+
+// judge adapts the delay to a margin.
+func (l *InputDelay) judge(margin int32, of delta.Tick, c *Ticks) {
 	if !l.steady {
 		return
 	}

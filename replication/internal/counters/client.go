@@ -1,5 +1,7 @@
 package counters
 
+import "time"
+
 // ClientCounters has the counters of a client. replication.ClientStats has the same fields and
 // describes them.
 type ClientCounters struct {
@@ -27,8 +29,13 @@ type ClientCounters struct {
 
 	Acks uint64
 
-	ClockSteps uint64
-	Pace       float64
+	ClockSteps   uint64
+	Pace         float64
+	RoundTrip    time.Duration
+	Jitter       time.Duration
+	InputDelay   time.Duration
+	SendInterval int
+	Compact      bool
 
 	Messages          uint64
 	MessagesResent    uint64

@@ -2,6 +2,8 @@
 // increment the same struct; the face copies it into the public statistics.
 package counters
 
+import "time"
+
 // PeerCounters has the counters of a peer. replication.PeerStats has the same fields and describes them.
 type PeerCounters struct {
 	Packets    uint64
@@ -32,6 +34,9 @@ type PeerCounters struct {
 	GroupResends uint64
 	Hashes       uint64
 	HashBytes    uint64
+
+	RoundTrip time.Duration
+	Compact   bool
 
 	Acked            uint64
 	Lost             uint64

@@ -10,8 +10,9 @@ import (
 
 // clientInputs has the inputs that a client has given and the server may not have.
 type clientInputs struct {
-	ring   []inputRow // of the latest ticks, by tick modulo their number
-	first  delta.Tick // the first one that is not acknowledged
+	Give   func(tick delta.Tick) // sets the input for a tick, or nil
+	ring   []inputRow            // of the latest ticks, by tick modulo their number
+	first  delta.Tick            // the first one that is not acknowledged
 	newest delta.Tick
 	sent   delta.Tick  // the newest one that a packet had
 	any    bool        // newest and sent are valid

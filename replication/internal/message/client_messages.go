@@ -15,10 +15,9 @@ import (
 type ClientMessages struct {
 	Messenger
 	ClientLinks
-	Handlers  []func()              // by message number
-	Drained   []func()              // called when there is room again
-	GiveInput func(tick delta.Tick) // sets the input for a tick, or nil
-	Closed    bool                  // the client is closed: what has come is not handed over any more
+	Handlers []func() // by message number
+	Drained  []func() // called when there is room again
+	Closed   bool     // the client is closed: what has come is not handed over any more
 
 	Out        [wire.Channels]OutChannel // only the first is used
 	In         [wire.Channels]InChannel
@@ -40,8 +39,7 @@ type ClientMessages struct {
 	Inputs     clientInputs
 	Shown      wire.Stamp // the play-out time that the client shows, for the next inputs
 	InputDelay clock.InputDelay
-	judged     []judged // what came since time passed
-	late       uint8    // low bits of the server's count of late inputs
+	late       uint8 // low bits of the server's count of late inputs
 }
 
 const (
@@ -59,19 +57,11 @@ const (
 	inputRingTicks = 128
 	// fewInputs is the number of ticks for which a frame gives inputs at most, unless it is longer than that.
 	fewInputs = 8
-	// maxJudged bounds the reports that count in a frame.
-	maxJudged = 512
 	// newStartTicks is the step to another tick, forward or back, with which inputs start again.
 	newStartTicks = 64
 	// stepBackTicks is the step back after which a server has forgotten its inputs, and its reports are over.
 	stepBackTicks = 4 * wire.InputTicks
 )
-
-// judged is the smallest margin of a client's latest inputs.
-type judged struct {
-	margin int32
-	of     delta.Tick // the input that had it
-}
 
 // ClientLinks connects the messages of a client with its other parts.
 type ClientLinks struct {
@@ -96,8 +86,7 @@ func (t *ClientMessages) Reset() {
 	t.clear()
 	*t = ClientMessages{
 		Messenger: t.Messenger, ClientLinks: t.ClientLinks, Handlers: t.Handlers, Drained: t.Drained,
-		GiveInput: t.GiveInput, judged: t.judged[:0],
-		Inputs: clientInputs{ring: t.Inputs.ring},
+		Inputs: clientInputs{ring: t.Inputs.ring, Give: t.Inputs.Give},
 	}
 	t.Follow()
 }
@@ -149,15 +138,7 @@ func (t *ClientMessages) SendTick(key wire.Key) {
 
 // Follow adapts the delay of inputs when time has passed.
 func (t *ClientMessages) Follow() {
-	if t.schema.Input == nil {
-		return
-	}
-	t.InputDelay.Follow(t.Clock)
-	if len(t.judged) > 0 {
-		for _, j := range t.judged {
-			t.InputDelay.Judge(j.margin, j.of, t.Clock)
-		}
-		t.judged = t.judged[:0]
+	if t.schema.Input != nil {
 		t.InputDelay.Follow(t.Clock)
 	}
 }
@@ -265,7 +246,7 @@ func (t *ClientMessages) sendUnreliable() {
 
 // GiveInputs has the input set for each tick since the last one that has one. After a pause, older ones would be late.
 func (t *ClientMessages) GiveInputs() {
-	if t.GiveInput == nil || !t.InputDelay.Known {
+	if t.Inputs.Give == nil || !t.InputDelay.Known {
 		return
 	}
 	newest, most := delta.Tick(t.InputDelay.Tick()), uint32(fewInputs)
@@ -277,7 +258,7 @@ func (t *ClientMessages) GiveInputs() {
 		tick = last + 1
 	}
 	for ; !tick.After(newest); tick++ {
-		t.GiveInput(tick)
+		t.Inputs.Give(tick)
 	}
 }
 
@@ -362,8 +343,8 @@ func (t *ClientMessages) noteReceived(p *wire.InputReport, tick uint32) {
 		t.Stats.InputsMissed += uint64(ahead)
 		t.late = p.Late
 	}
-	if p.Judged && len(t.judged) < maxJudged {
-		t.judged = append(t.judged, judged{p.Margin, delta.Tick(tick + wire.InputTicks - uint32(p.Back))})
+	if p.Judged {
+		t.InputDelay.Judge(p.Margin, delta.Tick(tick+wire.InputTicks-uint32(p.Back)))
 	}
 }
 

@@ -33,9 +33,9 @@ func (c *conn) check() {
 			c.ep.fail("%v never was", id)
 		case !c.world.Alive(e):
 			c.ep.fail("%v is dead here", id)
-		case !l.lives(tick):
+		case !l.lives(uint32(tick)):
 			c.ep.fail("%v is shown as of tick %d, and was from %d to %d", id, tick, l.born, l.ended)
-		case c.showable(id, tick, everyone) == no:
+		case c.showable(id, uint32(tick), everyone) == no:
 			c.ep.fail("%v was hidden in tick %d, and is shown", id, tick)
 		}
 		if found, ok := c.client.Entity(id); !ok || found != e {
@@ -51,20 +51,20 @@ func (c *conn) check() {
 		if s == nil {
 			s = &showing{}
 			c.shown[id] = s
-		} else if after(s.tick, tick) {
+		} else if after(s.tick, uint32(tick)) {
 			c.ep.fail("%v was shown as of tick %d, and now of %d", id, s.tick, tick)
 		}
 		if s.e != e {
 			*s = showing{low: s.low}
 		}
 		if s.listed != c.applies-1 || s.e != e {
-			c.comes(l, e, tick)
+			c.comes(l, e, uint32(tick))
 		}
-		s.e, s.tick, s.listed, s.removed = e, tick, c.applies, false
+		s.e, s.tick, s.listed, s.removed = e, uint32(tick), c.applies, false
 		c.read(e)
 		for _, p := range c.host.plan.components {
 			if !p.resource && p.condition == everyone && s.lost>>p.index&1 == 0 {
-				if wrong := c.differs(l, p, tick, c.world.Has(e, c.ids[p.index])); wrong != "" {
+				if wrong := c.differs(l, p, uint32(tick), c.world.Has(e, c.ids[p.index])); wrong != "" {
 					c.ep.fail("%v as of tick %d: %s", id, tick, wrong)
 				}
 			}

@@ -305,7 +305,7 @@ func (c *conn) begins(peer *replication.Peer) {
 	}
 	c.rejoined = c.rejoined || c.begun // the client may have noticed the end of its session by itself
 	c.begun = true
-	c.session = c.host.server.Tick() + 1
+	c.session = uint32(c.host.server.Tick() + 1)
 	c.down.restart()
 }
 

@@ -351,7 +351,7 @@ const (
 func hostileSession(t *testing.T, ep *episode, genuine [][]byte, shown, took, refused *int) uint64 {
 	g, h := newChance(ep.seed, 99), ep.hosts[0]
 	schema := h.plan.schema(true, nil)
-	x := &hostile{g: g, fingerprint: schema.Fingerprint(), genuine: genuine, compact: h.conns[0].peer.Coding() == replication.Compact}
+	x := &hostile{g: g, fingerprint: schema.Fingerprint(), genuine: genuine, compact: h.conns[0].peer.Stats().Compact}
 	world := ecs.NewWorld()
 	client := replication.NewClient(&world, schema, x.received, replication.WithMaxEntities(limitOfHostile))
 	c := &conn{ep: ep, host: h, g: g, world: &world, client: client}

@@ -33,7 +33,7 @@ func (c *conn) giveInput() {
 	err := replication.SetInput(c.client, tick, in.command)
 	switch {
 	case err == nil:
-		c.inputs[tick] = append(c.inputs[tick], in)
+		c.inputs[uint32(tick)] = append(c.inputs[uint32(tick)], in)
 	case !errors.Is(err, replication.ErrInputSet) && !errors.Is(err, replication.ErrNotConnected):
 		c.ep.fail("SetInput: %v", err)
 	}
@@ -46,8 +46,8 @@ func (c *conn) takeInput() {
 	c.ep.checks++
 	if ok {
 		c.inTime++
-		if !c.wasGiven(tick, got) {
-			c.ep.fail("the input for tick %d is %+v, which nobody gave: %+v", tick, got, c.inputs[tick])
+		if !c.wasGiven(uint32(tick), got) {
+			c.ep.fail("the input for tick %d is %+v, which nobody gave: %+v", tick, got, c.inputs[uint32(tick)])
 		}
 		return
 	}
@@ -55,7 +55,7 @@ func (c *conn) takeInput() {
 		return
 	}
 	for before := uint32(1); before <= 32; before++ {
-		if c.wasGiven(tick-before, got) {
+		if c.wasGiven(uint32(tick-replication.Tick(before)), got) {
 			return
 		}
 	}

@@ -230,7 +230,7 @@ func (c *conn) arrivesDown(s *sent, who ecs.Entity) {
 	if wrong := c.down.takes(s, s.kind.channel()); wrong != "" {
 		c.ep.fail("message %d of tick %d, kind %d, for viewers of %v: %s", s.note.Unique, s.tick, s.kind, s.viewers, wrong)
 	}
-	if c.client.MessageTick() != s.tick {
+	if c.client.MessageTick() != replication.Tick(s.tick) {
 		c.ep.fail("message of tick %d has MessageTick %d", s.tick, c.client.MessageTick())
 	}
 	// In a session that is not complete, what the client shows may be of the one before, and is named by no message.

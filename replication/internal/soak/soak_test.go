@@ -8,8 +8,6 @@ import (
 	"os"
 	"testing"
 	"time"
-
-	"github.com/arche-replicate/arche-replicate/replication"
 )
 
 var (
@@ -60,7 +58,7 @@ type tally struct {
 func (m *tally) add(ep *episode) {
 	for _, c := range ep.conns {
 		m.clients++
-		if c.client.Coding() == replication.Compact {
+		if c.client.Stats().Compact {
 			m.compact++
 		}
 		s, p := c.client.Stats(), c.peer.Stats()

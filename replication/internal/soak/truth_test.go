@@ -140,11 +140,11 @@ func unpack(u uint64) replication.NetID {
 func (t *truth) record() {
 	tick := t.server.Tick()
 	if t.ticks == 0 {
-		t.first = tick
-		t.resources.born = tick
+		t.first = uint32(tick)
+		t.resources.born = uint32(tick)
 	}
 	t.ticks++
-	t.now = tick
+	t.now = uint32(tick)
 	t.here = t.here[:0]
 	clear(t.byEntity)
 	query := t.world.Query(ecs.All(t.marker))
@@ -157,21 +157,21 @@ func (t *truth) record() {
 		l := t.lives[id]
 		switch {
 		case l == nil:
-			l = &life{id: id, e: e, born: tick, versions: make([][]version, len(t.plan.components))}
+			l = &life{id: id, e: e, born: uint32(tick), versions: make([][]version, len(t.plan.components))}
 			t.lives[id] = l
-		case l.over || l.e != e || l.found == tick:
+		case l.over || l.e != e || replication.Tick(l.found) == tick:
 			t.fail("%v names %v and then %v", id, l.e, e)
 		}
 		if back, ok := t.server.Entity(id); !ok || back != e {
 			t.fail("Server.Entity of %v is %v, not %v", id, back, e)
 		}
-		l.found = tick
+		l.found = uint32(tick)
 		t.byEntity[e] = l
 		t.here = append(t.here, l)
 	}
 	for _, l := range t.lives {
-		if !l.over && l.found != tick {
-			l.over, l.ended = true, tick
+		if !l.over && replication.Tick(l.found) != tick {
+			l.over, l.ended = true, uint32(tick)
 		}
 	}
 	for _, l := range t.here {

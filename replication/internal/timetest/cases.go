@@ -59,7 +59,7 @@ func (p *play) measure(seconds float64) (m measurement) {
 			m.error = max(m.error, p.off())
 		}
 		if p.gives {
-			samples = append(samples, sample{at, p.client.InputDelay()})
+			samples = append(samples, sample{at, p.client.Stats().InputDelay.Seconds() * 1000 / p.tickLength})
 		}
 	})
 	n := 0.0

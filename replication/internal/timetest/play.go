@@ -46,10 +46,10 @@ type play struct {
 	lastTick  float64
 	lastFrame float64
 
-	given      uint32 // the newest tick that has an input
-	gives      bool   // given is valid
-	serverTick float64
-	inputTick  uint32 // what the client estimated in the last frame
+	given      replication.Tick // the newest tick that has an input
+	gives      bool             // given is valid
+	serverTime replication.Time // what the client estimated in the last frame
+	inputTick  replication.Tick
 
 	skipped       int // ticks that the client gave no input for
 	asked, missed int // ticks of the server since the first input, and those without an input of their own
@@ -169,7 +169,7 @@ func (p *play) tick() {
 			p.missed++
 		} else {
 			require.Equal(p.t, uint16(next), in.Stamp)
-			p.waits.sum += p.now - p.waits.from[next%uint32(len(p.waits.from))]
+			p.waits.sum += p.now - p.waits.from[next%replication.Tick(len(p.waits.from))]
 		}
 	}
 	p.server.Replicate()
@@ -177,12 +177,12 @@ func (p *play) tick() {
 }
 
 // give gives the input for a tick.
-func (p *play) give(tick uint32) command {
+func (p *play) give(tick replication.Tick) command {
 	if p.gives {
 		p.skipped += int(tick-p.given) - 1
 	}
 	p.given, p.gives = tick, true
-	p.waits.from[tick%uint32(len(p.waits.from))] = p.now
+	p.waits.from[tick%replication.Tick(len(p.waits.from))] = p.now
 	return command{uint16(tick)}
 }
 
@@ -199,18 +199,15 @@ func (p *play) frame() {
 
 // requireForward requires that the client's times do not go back.
 func (p *play) requireForward() {
-	tick, input := p.client.ServerTick(), p.client.InputTick()
-	if p.serverTick != 0 {
-		require.GreaterOrEqual(p.t, difference(tick, p.serverTick), -1e-6, "the server's tick")
-		require.GreaterOrEqual(p.t, int32(input-p.inputTick), int32(0), "the tick of inputs")
+	now, input := p.client.ServerTime(), p.client.InputTick()
+	if p.serverTime != (replication.Time{}) {
+		require.GreaterOrEqual(p.t, now.Sub(p.serverTime), -1e-6, "the server's time")
+		require.GreaterOrEqual(p.t, input.Sub(p.inputTick), 0, "the tick of inputs")
 	}
-	p.serverTick, p.inputTick = tick, input
+	p.serverTime, p.inputTick = now, input
 }
 
 // off returns by how many ticks the client's estimate of the server's tick is wrong.
 func (p *play) off() float64 {
-	return math.Abs(difference(p.client.ServerTick(), float64(p.server.Tick())+(p.now-p.lastTick)/p.tickLength))
+	return math.Abs(p.client.ServerTime().Sub(replication.Time{Tick: p.server.Tick()}) - (p.now-p.lastTick)/p.tickLength)
 }
-
-// difference returns the distance between two ticks, which wrap.
-func difference(a, b float64) float64 { return math.Mod(a-b+3<<31, 1<<32) - 1<<31 }
