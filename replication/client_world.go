@@ -46,7 +46,7 @@ func (c *Client) StateTick(e ecs.Entity) (tick Tick, ok bool) {
 // that, and newer states where they have arrived. The tick never goes back within a session. ok is false until the
 // server's first packets have arrived.
 //
-// Without loss, it is about two send intervals and the latency behind [Client.ServerTick]. After a loss it stands still
+// Without loss, it is about two send intervals and the latency behind [Client.ServerTime]. After a loss it stands still
 // until every packet of about a round trip has arrived, which may take seconds on bad links; and also while the budget
 // leaves something unsent, and until two ticks of a new send interval have passed. It costs no bytes.
 func (c *Client) Settled() (tick Tick, ok bool) {
@@ -67,8 +67,8 @@ func (c *Client) KnownUntil(e ecs.Entity) (tick Tick, ok bool) {
 // it was at the server, including other entities and references. The hooks of its components ([OnAdd]) follow.
 //
 // A hook may change the world in any way: it may create and remove entities and components, including replicas. What a
-// hook removes is not announced to later ones. It may call all methods of the client except Advance, Receive, Frame and
-// Close, which panic. A hook must close the queries that it makes. Hooks of one kind are called in the order in which
+// hook removes is not announced to later ones. It may call all methods of the client except Receive, Frame and Close, which
+// panic. A hook must close the queries that it makes. Hooks of one kind are called in the order in which
 // they were registered, entities in no particular order. A hook can't be unregistered, and is not called for what was
 // there before: see [Client.Entities].
 //

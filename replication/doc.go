@@ -28,9 +28,8 @@
 //	// The client.
 //	client := replication.NewClient(&clientWorld, schema, func(packet []byte) error { return conn.Send(packet) })
 //	for { // every frame
-//		client.Advance(dt)     // the time since the last frame
-//		client.Receive(packet) // for each packet that has arrived from the server
-//		err := client.Apply()  // the world changes here, and in Close; an error is final
+//		client.Receive(packet)   // for each packet that has arrived from the server
+//		err := client.Frame(dt)  // the world changes here, and in Close; an error is final
 //	}
 //
 // # Where to read on
@@ -50,8 +49,7 @@
 //     the game spawned ahead of the server: [Expect].
 //   - Messages: [RegisterMessage]; from the server [SendToClient], [SendToAll] and [SendToViewers], which
 //     [OnServerMessage] handles; from clients [SendToServer], which [OnClientMessage] handles.
-//   - Inputs and time: [WithTickRate], [Client.Frame], [Client.ServerTick]; [RegisterInput], [SetInput] at the
-//     client, [Input] at the server, [Client.InputTick].
+//   - Inputs and time: [WithTickRate], [Client.ServerTime]; [RegisterInput], [OnInput] at the client, [Input] at the server.
 //   - Smooth motion at any frame rate: package playout. What a client showed when its player acted: package rewind.
 //   - Clients that come and go: [Server.OnConnect], [Server.OnDisconnect], [Server.Peers], [Peer.SetData],
 //     [Peer.Disconnect], [Client.Status], [Client.Reconnect], [WithTimeout]; who may join: [Server.OnJoin],

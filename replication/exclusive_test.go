@@ -229,7 +229,7 @@ func TestReadingIsFoundToo(t *testing.T) {
 			"Server.Tick": func() { x.server.Tick() }, "Server.Stats": func() { x.server.Stats() }, "Server.NetID": func() { x.server.NetID(e) },
 			"Server.Entity": func() { x.server.Entity(NetID{}) }, "Server.Owner": func() { x.server.Owner(e) },
 			"Peer.Stats": func() { x.peer.Stats() }, "Peer.Connected": func() { x.peer.Connected() }, "Peer.Err": func() { _ = x.peer.Err() },
-			"Peer.JoinData": func() { x.peer.JoinData() }, "Peer.RoundTrip": func() { x.peer.RoundTrip() }, "Peer.Coding": func() { x.peer.Coding() },
+			"Peer.JoinData": func() { x.peer.JoinData() },
 			"EntitySet.Len": func() { set.Len() }, "Group.Len": func() { group.Len() },
 		} {
 			requireTwoNamed(t, name, "Server.Replicate", call)
@@ -314,10 +314,10 @@ func TestPanicsEndCalls(t *testing.T) {
 // TestEveryCallIsExclusive: every exported function and method of a server or client either enters
 // it or is known to only read.
 func TestEveryCallIsExclusive(t *testing.T) {
-	readers := " Server.Tick Server.Stats Server.NetID Server.Entity Server.Owner Peer.Connected Peer.Stats Peer.RoundTrip Peer.Err Peer.Coding " +
-		"Peer.JoinData Peer.Data Server.Peers EntitySet.Len Group.Len Client.Tick Client.Stats Client.NetID Client.Entity Client.Entities Client.StateTick Client.Settled Client.RestedUntil Client.Connected Client.Status " +
-		"Client.Complete Client.Err Client.Divergence Client.Coding Client.ServerTick Client.RoundTrip Client.Jitter Client.InputTick Client.InputDelay Client.PredictionTick " +
-		"Client.MessageTick Client.Expects Client.TickRate Client.SendInterval "
+	readers := " Server.Tick Server.Stats Server.NetID Server.Entity Server.Owner Peer.Connected Peer.Stats Peer.Err " +
+		"Peer.JoinData Peer.Data Server.Peers EntitySet.Len Group.Len Client.Tick Client.Stats Client.NetID Client.Entity Client.Entities Client.StateTick Client.Settled Client.KnownUntil Client.Connected Client.Status " +
+		"Client.Complete Client.Err Client.Divergence Client.ServerTime Client.InputTick Client.PredictionTime " +
+		"Client.MessageTick Client.Expects Client.TickRate "
 	names, entered := map[string]string{}, map[string]bool{}
 	calls, err := parser.ParseFile(token.NewFileSet(), "internal/exclusive/calls.go", nil, 0)
 	require.NoError(t, err)

@@ -105,7 +105,7 @@ func shoot(t testing.TB, seed uint64, rate, loss, delay, seconds float64) (v ver
 		}
 		p := g.at(target)
 		p.X += float32(speed / rate)
-		for replication.Tick(len(places)) <= g.server.Tick() + 1 {
+		for replication.Tick(len(places)) <= g.server.Tick()+1 {
 			places = append(places, float64(p.X))
 		}
 	}
