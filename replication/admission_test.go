@@ -246,7 +246,7 @@ func TestOnJoinNeedsTheRightSchema(t *testing.T) {
 // client finds its session again.
 func TestOnJoinIsCalledForEveryNewSession(t *testing.T) {
 	x, d := joiningWire(t, "ann 1")
-	x.restart(faceOf(x.server.schema), 7, WithJoinData([]byte("ann 1")), WithTimeout(10))
+	x.restart(faceOf(x.server.schema), 7, WithJoinData([]byte("ann 1")), WithTimeout(ofTicks(10)))
 	e := x.spawn(ecs.ComponentID[tHealth](x.world))
 	x.rounds(5)
 	x.client.Reconnect()

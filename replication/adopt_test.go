@@ -56,7 +56,7 @@ func TestWhatAPauseConfirmsIsAdopted(t *testing.T) {
 			x.rounds(3)
 			me, _ := x.mirrored(owner)
 			mine := localEntity(x, aShot{me, 7})
-			Expect[aShot](x.client, mine, ticks)
+			Expect[aShot](x.client, mine, ofTicks(ticks))
 			shot := spawnWith(x, aShot{owner, 7})
 			if packets := x.replicate(); confirmed {
 				x.deliver(packets...)
@@ -87,7 +87,7 @@ func TestAPredictedEntityIsAdopted(t *testing.T) {
 	mine := localEntity(x, aShot{me, 7}, mirrorPosition, local)
 	(*tPosition)(x.mirror.Get(mine, mirrorPosition)).X = 3
 	used := x.mirror.Stats().Entities.Used
-	Expect[aShot](x.client, mine, 60)
+	Expect[aShot](x.client, mine, ofTicks(60))
 	require.True(t, x.client.Expects(mine))
 	_, ok := x.client.NetID(mine)
 	require.False(t, ok)
@@ -152,8 +152,8 @@ func TestTheFirstExpectedEntityIsAdoptedFirst(t *testing.T) {
 func TestExpectationsEnd(t *testing.T) {
 	x := connectedWire(t, adoptSchema())
 	a, b, c := localEntity(x, aCrate{1, 1}), localEntity(x, aCrate{2, 2}), localEntity(x, aCrate{3, 3})
-	Expect[aCrate](x.client, a, 2)
-	Expect[aCrate](x.client, b, 5)
+	Expect[aCrate](x.client, a, ofTicks(2))
+	Expect[aCrate](x.client, b, ofTicks(5))
 	Expect[aCrate](x.client, c, 0)
 	x.mirror.RemoveEntity(localEntity(x, aCrate{4, 4}))
 	x.apply()
@@ -279,7 +279,7 @@ func TestWhatCantBeExpected(t *testing.T) {
 	for sentence, expect := range map[string]func(){
 		"replication: there is no client: NewClient makes one":                                                               func() { Expect[aCrate](nil, e, 0) },
 		"replication: Expect: replication.tLocal is not registered: the server sends nothing of it":                          func() { Expect[tLocal](x.client, e, 0) },
-		"replication: Expect: -1 ticks: use 0 for as long as it takes, or more":                                              func() { Expect[aCrate](x.client, e, -1) },
+		"replication: Expect: -1ns: use up to 240 hours, or 0 for as long as it takes":                                       func() { Expect[aCrate](x.client, e, -1) },
 		"replication: Expect: the entity is dead: expect one that is in the client's world":                                  func() { Expect[aCrate](x.client, dead, 0) },
 		"replication: Expect: the entity has no aShot: add the component, its value is what the server's entity is known by": func() { Expect[aShot](x.client, e, 0) },
 		"replication: Expect: the entity is mirrored already: expect a local one":                                            func() { Expect[aCrate](x.client, shown, 0) },
@@ -329,7 +329,7 @@ func TestAdoptionOverABadNetwork(t *testing.T) {
 			if g.rng.IntN(5) == 0 {
 				f.fired = -1 // the server knows that there was no ammunition left
 			}
-			Expect[aShot](e.client, f.mirror, 120)
+			Expect[aShot](e.client, f.mirror, ofTicks(120))
 			flights = append(flights, f)
 		}
 		if tick < ticks-200 && g.rng.IntN(300) == 0 { // the last shots must not end in a search for the server
@@ -411,7 +411,7 @@ func TestExpectDoesNotAllocate(t *testing.T) {
 	fire := func() {
 		number++
 		*(*aShot)(x.mirror.Get(e, shot)) = aShot{me, number}
-		Expect[aShot](x.client, e, 3)
+		Expect[aShot](x.client, e, ofTicks(3))
 		x.client.apply.Expected.Expire(1)
 	}
 	for range 100 {

@@ -82,10 +82,10 @@ func TestSilenceIsCountedInTime(t *testing.T) {
 // packets are received after it.
 func TestAPauseIsNotSilence(t *testing.T) {
 	x := connectedWire(t, adoptSchema(), WithTimeout(0))
-	x.restart(faceOf(x.server.schema), 8, WithTimeout(130))
+	x.restart(faceOf(x.server.schema), 8, WithTimeout(ofTicks(130)))
 	x.rounds(10)
 	shot := x.mirror.NewEntity(ecs.ComponentID[aShot](x.mirror))
-	Expect[aShot](x.client, shot, 100)
+	Expect[aShot](x.client, shot, ofTicks(100))
 	for _, pause := range []time.Duration{30 * time.Second, time.Hour, 1<<63 - 1} {
 		x.client.Advance(pause)
 		require.NoError(t, x.client.Apply())

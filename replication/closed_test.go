@@ -108,7 +108,7 @@ func TestAClosedServerBeginsNothing(t *testing.T) {
 
 // TestAHookMayCloseTheServerInReplicate: the tick then does not happen.
 func TestAHookMayCloseTheServerInReplicate(t *testing.T) {
-	x := newWire(t, testSchema(), WithTimeout(5))
+	x := newWire(t, testSchema(), WithTimeout(ofTicks(5)))
 	x.server.OnDisconnect(func(*Peer) { x.server.Close() })
 	x.spawn(ecs.ComponentID[tHealth](x.world))
 	for n := 0; x.peer.Err() == nil; n++ {

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -24,16 +25,15 @@ const (
 	minClientMTU = 256 // has room for the largest ack packet
 )
 
-// WithTimeout sets for how long the other end may be silent, in ticks: at a server, calls of [Server.Replicate]; at a
-// client, see [Client.Frame]. 0 is for ever.
+// WithTimeout sets for how long the other end may be silent; 0 is for ever. Both ends count their ticks, rounded up: a
+// server its calls of [Server.Replicate], by [WithTickRate].
 //
 // A server then disconnects the peer with [ReasonTimeout]: see [Server.OnDisconnect]. This includes peers whose client
-// never connected. A client that is still there begins a new session by itself. The default is 30 seconds by
-// [WithTickRate]: 1800 ticks at 60 per second.
+// never connected. A client that is still there begins a new session by itself. The default is 30 seconds.
 //
 // A client then asks the server whether it still has the session. If so, everything continues as if nothing had
 // happened. If not, because the server was restarted or has dropped the client, a new session begins: see
-// [Client.Reconnect]. The default is 10 seconds by the server's [WithTickRate]. At most a second of a pause of the
+// [Client.Reconnect]. The default is 10 seconds. At most a second of a pause of the
 // client itself counts. A server sends something every second (see [WithTickRate]), also when its world is idle.
 // Long before its timeout, after 1.5 seconds plus twice the longest recent silence, the client asks as well, at longer
 // intervals and without a change of its [Status].
@@ -44,15 +44,15 @@ const (
 // passed since the last packet. After three times the patience only empty packets of 14 bytes are sent, in the end one
 // per second; unreliable messages are dropped, and reliable ones wait. The first acknowledgement ends all that.
 //
-// Panics if it is negative or more than 2^30.
-func WithTimeout(ticks int) Option {
-	if ticks < 0 || ticks > wire.Ancient {
-		panic(fmt.Sprintf("replication: a timeout of %d ticks: use 1 to 2^30, or 0 for none", ticks))
+// Panics if it is negative or more than 240 hours.
+func WithTimeout(d time.Duration) Option {
+	if d < 0 || d > 240*time.Hour {
+		panic(fmt.Sprintf("replication: a timeout of %v: use up to 240 hours, or 0 for none", d))
 	}
-	return config.EndFunc(func(o *config.EndOptions) { o.Timeout = ticks })
+	return config.EndFunc(func(o *config.EndOptions) { o.Timeout = d })
 }
 
-const defaultServerTimeout = 30 // seconds
+const defaultServerTimeout = 30 * time.Second
 
 // WithSeed derives the numbers that distinguish sessions from a seed, for tests, recordings and runs that must be the
 // same each time. By default they are random, which makes them hard to forge.

@@ -103,7 +103,7 @@ func callsOfClient(x *misused) map[string]func() {
 		"OnAdd": func() { OnAdd(x.client, func(ecs.Entity, *tHealth) {}) }, "OnRemove": func() { OnRemove(x.client, func(ecs.Entity, *tHealth) {}) },
 		"OnChange":        func() { OnChange(x.client, func(_ ecs.Entity, _, _ *tHealth) {}) },
 		"OnServerMessage": func() { OnServerMessage(x.client, func(mHit) {}) },
-		"Expect":          func() { Expect[tHealth](x.client, x.entity, 1) },
+		"Expect":          func() { Expect[tHealth](x.client, x.entity, ofTicks(1)) },
 		"SendToServer":    func() { _ = SendToServer(x.client, mHit{}) }, "SetInput": func() { _ = SetInput(x.client, 1, mMove{}) },
 	}
 }

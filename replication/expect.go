@@ -1,8 +1,11 @@
 package replication
 
 import (
+	"fmt"
 	"reflect"
+	"time"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -19,10 +22,9 @@ import (
 //
 //	e := world.NewEntity(positionID, shotID) // predicted
 //	*(*Shot)(world.Get(e, shotID)) = Shot{Owner: me, Number: next}
-//	replication.Expect[Shot](client, e, 60)
+//	replication.Expect[Shot](client, e, time.Second)
 //
-// ticks is for how many ticks of the client's time it may be matched, see [Client.Frame], 0 for as long as it takes.
-// The first [Client.Frame] after them ends its wait, and so does removing the entity or resetting the world; see
+// It may be matched for the given time, 0 for as long as it takes. The first [Client.Frame] after that ends its wait, and so does removing the entity or resetting the world; see
 // [Client.Expects]. The library never removes it: what the server never confirms is the user's to remove.
 //
 // Fields of the signature that refer to replicas are compared as references to the server's entities; references to
@@ -32,11 +34,14 @@ import (
 //
 // An entity waits with one signature: expecting it again replaces the previous one.
 //
-// Panics if T is not a component of the schema, if the entity is dead, has no T or is a replica already, or if ticks is
-// negative.
-func Expect[T any](c *Client, e ecs.Entity, ticks int) {
+// Panics if T is not a component of the schema, if the entity is dead, has no T or is a replica already, or if within
+// is negative or more than 240 hours.
+func Expect[T any](c *Client, e ecs.Entity, within time.Duration) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.Expect))
 	k := c.apply.View.Number("Expect", reflect.TypeFor[T]())
 	c.apply.NoticeReset()
-	c.apply.Expected.Expect(k, e, ticks)
+	if within < 0 || within > 240*time.Hour {
+		panic(fmt.Sprintf("replication: Expect: %v: use up to 240 hours, or 0 for as long as it takes", within))
+	}
+	c.apply.Expected.Expect(k, e, config.Ticks(within, int(c.clock.Rate)))
 }

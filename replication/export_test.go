@@ -49,3 +49,6 @@ func sessionCoding(compact bool) Coding {
 	}
 	return Packed
 }
+
+// ofTicks returns how long some ticks take, 60 a second.
+func ofTicks(n int) time.Duration { return time.Duration(n) * time.Second / 60 }

@@ -230,7 +230,7 @@ func FuzzScript(f *testing.F) {
 
 func playScript(t *testing.T, script []byte, coding Coding) {
 	x := newWire(t, testSchema(), WithMTU(200), WithWindow(8), withCoding(coding))
-	x.restart(faceOf(x.server.schema), 7, WithTimeout(40))
+	x.restart(faceOf(x.server.schema), 7, WithTimeout(ofTicks(40)))
 	g := newGame(1, x.world, faceOf(x.server.schema), 0)
 	o := newTruth()
 	watcher := &end{world: x.mirror, client: x.client, last: map[NetID]uint32{}}

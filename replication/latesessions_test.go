@@ -100,7 +100,7 @@ func TestLatePacketsWithoutChecksum(t *testing.T) {
 // session as confirmed.
 func TestALateStateDoesNotConfirmASession(t *testing.T) {
 	x := newWire(t, testSchema(), WithoutChecksum())
-	x.restart(faceOf(x.server.schema), 7, WithTimeout(20))
+	x.restart(faceOf(x.server.schema), 7, WithTimeout(ofTicks(20)))
 	x.rounds(3)
 	x.spawn()
 	late := x.replicate()

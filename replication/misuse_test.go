@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/mlange-42/arche/filter"
@@ -250,8 +251,8 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 			NewClient(&w, NewSchema(), send, WithSpawnComponents(ecs.ComponentID[tBulk](x.world), ReplicatedID(x.world)))
 		}},
 		{"WithSpawnComponents", "", func(*misused) { WithSpawnComponents() }},
-		{"WithSlotRest", "use 0 to 10000 ticks", func(*misused) { WithSlotRest(-1) }},
-		{"WithSlotRest", "use 0 to 10000 ticks", func(*misused) { WithSlotRest(10_001) }},
+		{"WithSlotRest", "use 0 to 10s", func(*misused) { WithSlotRest(-1) }},
+		{"WithSlotRest", "use 0 to 10s", func(*misused) { WithSlotRest(10*time.Second + 1) }},
 		{"WithMarker", "", func(x *misused) { NewServer(x.world, NewSchema(), WithMarker[Replicated]()) }},
 	}
 	for _, option := range []any{ // options that take numbers, or nothing

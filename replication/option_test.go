@@ -10,9 +10,9 @@ import (
 
 // TestOptionsOfBothEnds: each shared option has its effect on either end.
 func TestOptionsOfBothEnds(t *testing.T) {
-	x := newWire(t, messageSchema(), WithMTU(64), WithTimeout(12), WithSeed(5))
+	x := newWire(t, messageSchema(), WithMTU(64), WithTimeout(ofTicks(12)), WithSeed(5))
 	require.Equal(t, 64, x.server.opts.MTU)
-	require.Equal(t, 12, x.server.opts.Timeout)
+	require.Equal(t, ofTicks(12), x.server.opts.Timeout)
 	require.Equal(t, uint64(5), x.server.opts.Seed)
 	require.True(t, x.server.opts.Seeded)
 
@@ -28,7 +28,7 @@ func TestOptionsOfBothEnds(t *testing.T) {
 		return first
 	}
 	a := hellos(WithSeed(7))
-	b := hellos(WithSeed(7), WithMTU(256), WithTimeout(3))
+	b := hellos(WithSeed(7), WithMTU(256), WithTimeout(ofTicks(3)))
 	c := hellos(WithSeed(8))
 	require.Equal(t, a, b)
 	require.NotEqual(t, a, c)
@@ -54,7 +54,7 @@ func TestOptionsFitWhatTheyAreFor(t *testing.T) {
 		_, fits := opt.(ComponentOption)
 		require.False(t, fits, "an option of messages")
 	}
-	for _, opt := range []any{WithTickRate(60), WithWorkers(2), WithWindow(64), WithoutChecksum(), WithStateHash(1), WithBaselineInterval(2), WithSlotRest(9), WithMarker[Replicated]()} {
+	for _, opt := range []any{WithTickRate(60), WithWorkers(2), WithWindow(64), WithoutChecksum(), WithStateHash(1), WithBaselineInterval(2), WithSlotRest(ofTicks(9)), WithMarker[Replicated]()} {
 		_, fits := opt.(ClientOption)
 		require.False(t, fits, "an option of servers")
 	}

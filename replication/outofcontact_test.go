@@ -23,7 +23,7 @@ func TestGenerationsThatRepeat(t *testing.T) {
 		{name: "in the session", client: []ClientOption{WithTimeout(0)}},
 		{name: "in the session, no checksum", server: []ServerOption{WithoutChecksum()}, client: []ClientOption{WithTimeout(0)}},
 		{name: "the client asks"},
-		{name: "the server gave up", server: []ServerOption{WithTimeout(1000)}, newly: true},
+		{name: "the server gave up", server: []ServerOption{WithTimeout(ofTicks(1000))}, newly: true},
 	} {
 		for _, gone := range []int{receive.GenerationSpan / 2, receive.GenerationSpan + 2} {
 			t.Run(c.name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // TestConnectAndDisconnectHooks: each way in which a connection begins and ends calls a hook once,
 // with the reason, when the world may be changed.
 func TestConnectAndDisconnectHooks(t *testing.T) {
-	x := newWire(t, messageSchema(), WithTimeout(50))
+	x := newWire(t, messageSchema(), WithTimeout(ofTicks(50)))
 	var lines []string
 	requireThat := func(want ...string) {
 		t.Helper()
@@ -98,7 +98,7 @@ func TestConnectAndDisconnectHooks(t *testing.T) {
 func TestAHookMayDisconnectOtherPeers(t *testing.T) {
 	for _, first := range []int{0, 3} {
 		w := ecs.NewWorld()
-		s := NewServer(&w, messageSchema(), WithTimeout(5))
+		s := NewServer(&w, messageSchema(), WithTimeout(ofTicks(5)))
 		var peers []*Peer
 		for range 4 {
 			peers = append(peers, s.Connect(func([]byte) error { return nil }))

@@ -210,7 +210,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 	var o *truth
 	begin := func(n uint64) {
 		w := ecs.NewWorld()
-		s = NewServer(&w, schema, append([]ServerOption{WithSeed(seed + n), WithTimeout(400), WithTickRate(20)}, opts...)...)
+		s = NewServer(&w, schema, append([]ServerOption{WithSeed(seed + n), WithTimeout(3 * ofTicks(400)), WithTickRate(20)}, opts...)...)
 		g, o = newGame(seed+n, &w, schema, 15), newTruth()
 		truths[s.sessions.Instance] = o
 	}
@@ -225,7 +225,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 	} {
 		w := ecs.NewWorld()
 		r := &restless{end: end{world: &w, link: netsim.NewLink(seed+uint64(i), cfg), last: map[NetID]uint32{}}}
-		r.client = NewClient(&w, schema, r.link.Up.Send, WithSeed(seed+uint64(i)), WithTimeout(timeout))
+		r.client = NewClient(&w, schema, r.link.Up.Send, WithSeed(seed+uint64(i)), WithTimeout(3*ofTicks(timeout)))
 		r.peer = s.Connect(r.link.Down.Send, WithCoding(Coding(seed%2)))
 		all = append(all, r)
 	}

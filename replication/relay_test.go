@@ -24,7 +24,7 @@ func newRelay(first *Server, seed uint64, cfg netsim.Config, opts ...ServerOptio
 	w := ecs.NewWorld()
 	e := &end{world: &w, link: netsim.NewLink(seed, cfg), last: map[NetID]uint32{}}
 	e.peer = first.Connect(e.link.Down.Send)
-	e.client = NewClient(&w, faceOf(first.schema), e.link.Up.Send, WithSeed(seed), WithTimeout(90), WithSpawnComponents(ReplicatedID(&w)))
+	e.client = NewClient(&w, faceOf(first.schema), e.link.Up.Send, WithSeed(seed), WithTimeout(ofTicks(90)), WithSpawnComponents(ReplicatedID(&w)))
 	return &relay{up: e, server: NewServer(&w, faceOf(first.schema), append(opts, WithSeed(seed))...), truth: newTruth()}
 }
 

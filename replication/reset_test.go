@@ -246,7 +246,7 @@ func TestAHookMayResetTheWorld(t *testing.T) {
 				if !done {
 					done = true
 					x.mirror.Reset()
-					Expect[tPosition](x.client, x.mirror.NewEntity(ecs.ComponentID[tPosition](x.mirror)), 60)
+					Expect[tPosition](x.client, x.mirror.NewEntity(ecs.ComponentID[tPosition](x.mirror)), ofTicks(60))
 				}
 			})
 			OnRemove(x.client, func(ecs.Entity, *tHealth) {})
@@ -297,7 +297,7 @@ func TestServerWorldReset(t *testing.T) {
 
 // TestAHookOfATimeoutMayResetTheWorld in Replicate: nothing of before is taken for something of the new world.
 func TestAHookOfATimeoutMayResetTheWorld(t *testing.T) {
-	x := newMentioning(t, WithTimeout(60))
+	x := newMentioning(t, WithTimeout(ofTicks(60)))
 	old := x.spawn()
 	x.rounds(3)
 	x.server.Connect(func([]byte) error { return nil }) // who never answers

@@ -51,7 +51,7 @@ func TestSendPanicsForgetNothing(t *testing.T) {
 // gone at its timeout, and keeps no later Replicate from serving the others.
 func TestPeersWhoseSendPanicsTimeOut(t *testing.T) {
 	const timeout = 60
-	x := connectedWire(t, testSchema(), WithTimeout(timeout))
+	x := connectedWire(t, testSchema(), WithTimeout(ofTicks(timeout)))
 	x.rounds(5)
 	x.peer.out.Send = func([]byte) error { panic("gone") }
 	panics := 0

@@ -72,7 +72,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	}
 	applyOptions("NewServer", opts, func(opt ServerOption) { opt.ApplyToServer(&o) })
 	if o.Timeout < 0 {
-		o.Timeout = defaultServerTimeout * o.TickRate
+		o.Timeout = defaultServerTimeout
 	}
 	types := &schema.raw
 	types.Freeze()
@@ -86,7 +86,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	for i := range types.Components {
 		s.snap.Histories = append(s.snap.Histories, delta.NewHistory(types.Components[i].Words, o.Window))
 	}
-	s.snap.Slots.InitClasses(len(types.Conditions), o.SlotRest)
+	s.snap.Slots.InitClasses(len(types.Conditions), delta.Tick(config.Ticks(o.SlotRest, o.TickRate)))
 	if types.Link >= 0 {
 		s.snap.Bare.Weight = 1
 		s.snap.Bare.Set.Add(types.Link)

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
@@ -69,24 +70,24 @@ func WithWorkers(n int) ServerOption {
 	return config.ServerFunc(func(o *config.ServerOptions) { o.Workers = n })
 }
 
-// WithSlotRest lets the slot of an entity that has ended rest for some ticks before another entity gets it. By default
+// WithSlotRest lets the slot of an entity that has ended rest for a while before another entity gets it. By default
 // the next one to spawn gets it, and a client that shows the end later, because it uses [playout.Linger] or its budget
 // is short, has to cut that short. In games that spawn all the time, set it to the latency plus the delay of play-out.
 // More slots are in use then, and entities take a little more room in packets, but never more than twice as many slots
 // as there are entities at a time: if more are needed, the one that has rested longest is used again.
 //
-// Panics outside 0 to 10000.
+// Panics outside 0 to 10 seconds.
 //
 // [playout.Linger]: https://pkg.go.dev/github.com/arche-replicate/arche-replicate/replication/playout#Linger
-func WithSlotRest(ticks int) ServerOption {
-	if ticks < 0 || ticks > mostSlotRest {
-		panic(fmt.Sprintf("replication: WithSlotRest(%d): use 0 to %d ticks", ticks, mostSlotRest))
+func WithSlotRest(d time.Duration) ServerOption {
+	if d < 0 || d > mostSlotRest {
+		panic(fmt.Sprintf("replication: WithSlotRest(%v): use 0 to %v", d, mostSlotRest))
 	}
-	return config.ServerFunc(func(o *config.ServerOptions) { o.SlotRest = delta.Tick(ticks) })
+	return config.ServerFunc(func(o *config.ServerOptions) { o.SlotRest = d })
 }
 
 // mostSlotRest is beyond what anybody sees of an entity's end.
-const mostSlotRest = 10_000
+const mostSlotRest = 10 * time.Second
 
 // WithMarker gives the server a marker component of its own in place of [Replicated], so that several servers can
 // replicate one world, each the entities that have its marker:

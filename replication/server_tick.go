@@ -2,6 +2,7 @@ package replication
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
@@ -160,14 +161,15 @@ func (s *Server) sendMessages() {
 
 // dropSilent disconnects the peers that have been silent for too long in the tick that begins.
 func (s *Server) dropSilent() {
-	if s.opts.Timeout == 0 {
+	timeout := delta.Tick(config.Ticks(s.opts.Timeout, s.opts.TickRate))
+	if timeout == 0 {
 		return
 	}
 	for i := len(s.peers) - 1; i >= 0; i-- {
 		if i >= len(s.peers) {
 			continue // a hook has disconnected others
 		}
-		if p := s.peers[i]; s.snap.Tick+1-p.conn.ReceivedAt > delta.Tick(s.opts.Timeout) {
+		if p := s.peers[i]; s.snap.Tick+1-p.conn.ReceivedAt > timeout {
 			s.stats.Timeouts++
 			p.disconnect(Reason{Code: ReasonTimeout})
 		}

@@ -32,7 +32,7 @@ func TestServerLearnsWhyClientsAreRefused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newWire(t, c.server, WithTimeout(30))
+			x := newWire(t, c.server, WithTimeout(ofTicks(30)))
 			require.Empty(t, x.server.Stats().LastRefusal)
 			x.restart(c.client, 7)
 			err := x.untilRefused(1200)
@@ -107,7 +107,7 @@ type tMatchState struct{ Round uint8 }
 // TestClosedSocketIsFound: the send functions of both ends refuse everything from the beginning, or from some moment on.
 func TestClosedSocketIsFound(t *testing.T) {
 	for _, late := range []bool{false, true} {
-		x := newWire(t, testSchema(), WithTimeout(200))
+		x := newWire(t, testSchema(), WithTimeout(ofTicks(200)))
 		closed := false
 		send := func(to *[][]byte) func(p []byte) error {
 			return func(p []byte) error {

@@ -156,7 +156,7 @@ func TestStaleHandlesAtTheClient(t *testing.T) {
 		x.mirror.RemoveEntity(first)
 		e := x.mirror.NewEntity(label)
 		require.EqualValues(t, 1, e.Generation())
-		Expect[rLabel](x.client, e, 1)
+		Expect[rLabel](x.client, e, ofTicks(1))
 		id, _ := x.server.NetID(at)
 		spoil(t, x.mirror, e)
 		if applied {
@@ -173,11 +173,11 @@ func TestStaleHandlesAtTheClient(t *testing.T) {
 				require.NoError(t, SendToServer(x.client, rWhom{Number: 1, Target: e}))
 			})
 			require.PanicsWithValue(t, "replication: Expect: the entity is dead: expect one that is in the client's world", func() {
-				Expect[rLabel](x.client, e, 1)
+				Expect[rLabel](x.client, e, ofTicks(1))
 			})
 			far := replicationtest.Entity(t, 1<<20, 0)
 			require.PanicsWithValue(t, "replication: Expect: the entity is dead: expect one that is in the client's world", func() {
-				Expect[rLabel](x.client, far, 1)
+				Expect[rLabel](x.client, far, ofTicks(1))
 			})
 			x.round()
 			spoil(t, x.mirror, e)

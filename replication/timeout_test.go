@@ -3,6 +3,7 @@ package replication
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
@@ -18,7 +19,7 @@ import (
 // there reconnects.
 func TestSilentPeerIsDropped(t *testing.T) {
 	for _, first := range []uint32{0, 1<<32 - 120, 1<<31 - 120} {
-		x, e, move := crowd(t, 3, WithTimeout(100), replicationtest.FirstTick(first))
+		x, e, move := crowd(t, 3, WithTimeout(ofTicks(100)), replicationtest.FirstTick(first))
 		quiet := x.server.Connect(func([]byte) error { return nil }) // its client never sends
 		id := x.client.session.ID
 		for range 100 {
@@ -70,7 +71,7 @@ func TestSilentPeerIsKept(t *testing.T) {
 func TestIdleWorldIsNotTakenForADeadServer(t *testing.T) {
 	for name, entities := range map[string]int{"still": 5, "empty": 0} {
 		t.Run(name, func(t *testing.T) {
-			x, _, _ := crowd(t, entities, WithTimeout(200), WithTickRate(30))
+			x, _, _ := crowd(t, entities, WithTimeout(2*ofTicks(200)), WithTickRate(30))
 			x.rounds(100)
 			before, acks := x.peer.Stats(), x.client.Stats().Acks
 			for range 6000 {
@@ -92,7 +93,7 @@ func TestIdleWorldIsNotTakenForADeadServer(t *testing.T) {
 // TestKeepAlivesAreFrequentEnough for timeouts shorter than a second.
 func TestKeepAlivesAreFrequentEnough(t *testing.T) {
 	for _, timeout := range []int{4, 10, 59} {
-		x, _, _ := crowd(t, 2, WithTimeout(timeout))
+		x, _, _ := crowd(t, 2, WithTimeout(ofTicks(timeout)))
 		x.rounds(500)
 		require.NoError(t, x.peer.Err(), "%d", timeout)
 	}
@@ -184,7 +185,7 @@ func TestSessionSurvivesAnOutage(t *testing.T) {
 func TestServerTimeoutIsConfigurable(t *testing.T) {
 	for _, patience := range []int{1, 50, 0} {
 		x := newWire(t, testSchema())
-		x.restart(faceOf(x.server.schema), 7, WithTimeout(patience))
+		x.restart(faceOf(x.server.schema), 7, WithTimeout(ofTicks(patience)))
 		x.rounds(20)
 		x.spawn()
 		x.round()
@@ -298,7 +299,7 @@ func TestANewAddress(t *testing.T) {
 // TestTimeoutsUnderLoss: a bad network is not taken for a dead one.
 func TestTimeoutsUnderLoss(t *testing.T) {
 	seed := seedOf(t)
-	x, _, _ := crowd(t, 3, WithTimeout(1200))
+	x, _, _ := crowd(t, 3, WithTimeout(ofTicks(1200)))
 	e := connect(x.server, seed, netsim.Config{Latency: 6, Jitter: 3, Loss: 0.3, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 6})
 	sessions := map[uint64]bool{}
 	for range 12_000 {
@@ -312,6 +313,6 @@ func TestTimeoutsUnderLoss(t *testing.T) {
 }
 
 func TestTimeoutsOutOfRangePanic(t *testing.T) {
-	require.PanicsWithValue(t, "replication: a timeout of -1 ticks: use 1 to 2^30, or 0 for none", func() { WithTimeout(-1) })
-	require.PanicsWithValue(t, "replication: a timeout of 1073741825 ticks: use 1 to 2^30, or 0 for none", func() { WithTimeout(1<<30 + 1) })
+	require.PanicsWithValue(t, "replication: a timeout of -1s: use up to 240 hours, or 0 for none", func() { WithTimeout(-time.Second) })
+	require.PanicsWithValue(t, "replication: a timeout of 240h0m1s: use up to 240 hours, or 0 for none", func() { WithTimeout(240*time.Hour + time.Second) })
 }

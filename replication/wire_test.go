@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
@@ -27,7 +28,7 @@ type fixture struct {
 }
 
 // defaultClientTimeout is the patience of a client without WithTimeout, in ticks of a server without WithTickRate.
-const defaultClientTimeout = config.ClientTimeout * config.DefaultTickRate
+const defaultClientTimeout = int(config.ClientTimeout / time.Second * config.DefaultTickRate)
 
 func newWire(t testing.TB, schema *Schema, opts ...ServerOption) *fixture {
 	world := ecs.NewWorld()

@@ -3,6 +3,7 @@ package playout_test
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -74,7 +75,7 @@ func TestLingeringEntitiesGoAllOfTheirWay(t *testing.T) {
 	require.Less(t, shown, end-0.8, "without Linger it is gone early")
 	end, shown = lastShown(t, true, true, false)
 	require.LessOrEqual(t, shown, end+0.5, "another one has its slot")
-	end, shown = lastShown(t, true, true, false, replication.WithSlotRest(20))
+	end, shown = lastShown(t, true, true, false, replication.WithSlotRest(time.Second))
 	require.InDelta(t, end, shown, 0.5, "its slot rests")
 	end, shown = lastShown(t, true, false, true)
 	require.InDelta(t, end, shown, 0.5, "its group has the end in all packets until one is acknowledged")
@@ -90,7 +91,7 @@ func TestShown(t *testing.T) {
 
 // shownInTime plays with a slot rest.
 func shownInTime(t *testing.T, rest int) {
-	g := newGame(t, 5, profile{oneWay: 0.075, jitter: 0.008}, 20, replication.WithSlotRest(rest))
+	g := newGame(t, 5, profile{oneWay: 0.075, jitter: 0.008}, 20, replication.WithSlotRest(time.Duration(rest)*time.Second/20))
 	v := newView(g)
 	playout.Interpolate[place](v.Playout)
 	playout.Linger(v.Playout)

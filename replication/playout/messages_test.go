@@ -51,7 +51,7 @@ func TestMessagesComeWhenTheirTickIsShown(t *testing.T) {
 	var next, late uint32
 	took := func(number uint32) {
 		require.Equal(t, next, number)
-		require.Equal(t, sent[number], g.client.MessageTick())
+		require.EqualValues(t, sent[number], g.client.MessageTick())
 		next++
 		tick, _, ok := v.Time()
 		require.True(t, ok)

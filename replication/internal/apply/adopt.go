@@ -59,8 +59,6 @@ func (x *expectations) Expect(k int, e ecs.Entity, ticks int) {
 	case comp.Resource:
 		panic(fmt.Sprintf("replication: Expect: %s is a resource, which no entity has: "+
 			"expect by a component", comp.Name))
-	case ticks < 0:
-		panic(fmt.Sprintf("replication: Expect: %d ticks: use 0 for as long as it takes, or more", ticks))
 	case !archeutil.Alive(x.view.World, e):
 		panic("replication: Expect: the entity is dead: expect one that is in the client's world")
 	case !x.view.World.Has(e, x.view.Components[k]):

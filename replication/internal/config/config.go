@@ -3,6 +3,8 @@
 package config
 
 import (
+	"time"
+
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -11,17 +13,22 @@ import (
 // ticks, or less if the timeout is short.
 func (o *ServerOptions) KeepAliveTicks() uint32 {
 	if o.Timeout > 0 {
-		return uint32(max(1, min(o.TickRate, o.Timeout/4)))
+		return uint32(max(1, min(o.TickRate, Ticks(o.Timeout, o.TickRate)/4)))
 	}
 	return uint32(o.TickRate)
+}
+
+// Ticks returns how many ticks take a time, rounded up, at some ticks per second. d is not negative, and less than 2500
+// hours.
+func Ticks(d time.Duration, rate int) int {
+	return int((d*time.Duration(rate) + time.Second - 1) / time.Second)
 }
 
 // DefaultTickRate is the number of ticks per second of servers without replication.WithTickRate.
 const DefaultTickRate = 60
 
-// ClientTimeout is the silence in seconds after which a client without replication.WithTimeout seeks its
-// server.
-const ClientTimeout = 10
+// ClientTimeout is the silence after which a client without replication.WithTimeout seeks its server.
+const ClientTimeout = 10 * time.Second
 
 // LeastApart is the least number of changes in a send interval with which the server sends what was lost in packets
 // apart. One more packet is little then.
@@ -46,8 +53,8 @@ type ServerOptions struct {
 	TickRate   int
 	HashEvery  delta.Tick // 0 for no state hashes
 	Workers    int
-	Grid       delta.Tick // 0: snapshot.BaseGrid chooses it
-	SlotRest   delta.Tick // before a slot is given to another entity
+	Grid       delta.Tick    // 0: snapshot.BaseGrid chooses it
+	SlotRest   time.Duration // before a slot is given to another entity
 	Marker     func(*ecs.World) ecs.ID
 
 	// KeepArrivals makes the server remember which states arrived at each client. Package rewind sets it.

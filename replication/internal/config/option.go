@@ -1,5 +1,7 @@
 package config
 
+import "time"
+
 // ServerFunc is an option of a server.
 type ServerFunc func(*ServerOptions)
 
@@ -26,5 +28,5 @@ type EndOptions struct {
 	MTU     int
 	Seed    uint64
 	Seeded  bool
-	Timeout int // in ticks, 0 for none, -1 for the default
+	Timeout time.Duration // 0 for none, -1 for the default
 }

@@ -94,7 +94,7 @@ func (ep *episode) join(h *host, relay bool) *conn {
 	if g.one(4) {
 		c.every = 2 + g.IntN(3)
 	}
-	opts := []replication.ClientOption{replication.WithSeed(g.Uint64()), replication.WithTimeout(pick(g, 100, 150, 600))}
+	opts := []replication.ClientOption{replication.WithSeed(g.Uint64()), replication.WithTimeout(time.Duration(pick(g, 100, 150, 600)) * time.Second / 60)}
 	if g.one(8) {
 		opts = append(opts, replication.WithoutCompact())
 	}

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"math"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 
@@ -74,9 +75,9 @@ func newHost(ep *episode, name string, world *ecs.World, p *plan, marker ecs.ID,
 	for _, o := range []replication.ServerOption{
 		replication.WithBaselineInterval(pick(g, 2, 4, 8)), replicationtest.FirstTick(-uint32(g.IntN(300))),
 		replicationtest.FirstSequence(uint16(-g.IntN(300))), replication.WithStateHash(1 + g.IntN(20)),
-		replication.WithTickRate(pick(g, 10, 30, 60)), replication.WithTimeout(150 + g.IntN(100)), // an idle peer is received from once per second
+		replication.WithTickRate(pick(g, 10, 30, 60)), replication.WithTimeout(time.Duration(150+g.IntN(100)) * time.Second / 60), // an idle peer is received from once per second
 		replication.WithWindow(pick(g, 8, 12, 20, 32, 8+g.IntN(113))), replication.WithWorkers(2 + g.IntN(3)),
-		replication.WithSlotRest(g.IntN(40)),
+		replication.WithSlotRest(time.Duration(g.IntN(40)) * time.Second / 60),
 		config.ServerFunc(func(o *config.ServerOptions) { o.JoinWork = joinWork }),
 	} {
 		if g.one(3) {

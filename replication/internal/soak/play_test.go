@@ -2,6 +2,7 @@ package soak
 
 import (
 	"errors"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 
@@ -137,7 +138,7 @@ func (c *conn) expect() {
 		x.until = c.applies + n
 	}
 	owner := s.Owner
-	replication.Expect[signature](c.client, x.e, n)
+	replication.Expect[signature](c.client, x.e, time.Duration(n)*tickLength(c.client))
 	_ = replication.SendToServer(c.client, fire{x.number, !g.one(4), owner}) // if it is not sent, no entity arrives
 	c.expected[x.number] = x
 }
