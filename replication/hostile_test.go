@@ -286,7 +286,7 @@ func allocated(fn func()) uint64 {
 const maxPacketCost = 7 << 19
 
 func TestNoPacketCostsMuchMemory(t *testing.T) {
-	oneGoroutine(t) // the race detector makes slices grow by a copy more
+	oneGoroutine(t)   // the race detector makes slices grow by a copy more
 	const size = 1150 // bytes of entries
 	schema := testSchema()
 	for name, write := range map[string]func(w *bitbuf.Writer){
