@@ -316,7 +316,7 @@ func TestEveryCallIsExclusive(t *testing.T) {
 	readers := " Server.Tick Server.Stats Server.NetID Server.Entity Server.Owner Peer.Connected Peer.Stats Peer.RoundTrip Peer.Err Peer.Coding " +
 		"Peer.JoinData Peer.Data Server.Peers EntitySet.Len Group.Len Client.Tick Client.Stats Client.NetID Client.Entity Client.Entities Client.StateTick Client.Settled Client.RestedUntil Client.Connected Client.Status " +
 		"Client.Complete Client.Err Client.Divergence Client.Coding Client.ServerTick Client.RoundTrip Client.Jitter Client.InputTick Client.InputDelay Client.PredictionTick " +
-		"Client.MessageTick Client.Expects Client.TickRate Client.SendInterval "
+		"Client.MessageTick Client.Expects Client.HasEnded Client.TickRate Client.SendInterval "
 	names, entered := map[string]string{}, map[string]bool{}
 	calls, err := parser.ParseFile(token.NewFileSet(), "internal/exclusive/calls.go", nil, 0)
 	require.NoError(t, err)

@@ -474,6 +474,11 @@ func beginEntries(w *bitbuf.Writer, entries ...wire.ListedSlot) {
 		lists.AddOther(int(e.Slot), e.Kind)
 	}
 	lists.Write(w)
+	for _, e := range entries {
+		if e.Kind == wire.EntryDespawn { // then all are
+			w.WriteBool(false)
+		}
+	}
 }
 
 // unusedSlots returns entries, 64 slots apart.
