@@ -321,7 +321,7 @@ func TestAnEndedEntityDoesNotStayForItsHeir(t *testing.T) {
 		for i, m := range movers {
 			*(*tPosition)(w.Get(m, position)) = tPosition{X: float32((tick*7919+i*104729)%20000)/100 - 100}
 		}
-		for range 4 { // despawns that take their share of the budget
+		for range 5 { // despawns that take their share of the budget
 			w.RemoveEntity(movers[0])
 			movers = append(movers[1:], w.NewEntity(position, exact, marker))
 		}

@@ -3,6 +3,7 @@ package replication
 import (
 	"iter"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
@@ -82,13 +83,31 @@ func (c *Client) OnSpawn(fn func(e ecs.Entity)) {
 
 // OnDespawn makes the client call fn for every replica that Frame or Close is about to remove. The world is as it was
 // before, so the entity and everything else can still be read. The hooks of its components ([OnRemove]) were called
-// before. What the user removed, or a reset of the world, is not announced.
+// before. What the user removed, or a reset of the world, is not announced. [Client.HasEnded] distinguishes entities
+// that ended from those that left the view.
 //
 // See [Client.OnSpawn] for what a hook may do.
 func (c *Client) OnDespawn(fn func(e ecs.Entity)) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.OnDespawn))
 	checkHook("OnDespawn", fn == nil)
 	c.apply.Hooks.Despawned, c.apply.Hooks.Parting = append(c.apply.Hooks.Despawned, fn), true
+}
+
+// HasEnded reports whether the server's entity, of which e is the replica, has ended: it was removed, or lost its
+// marker. For an entity that is about to go, as in a hook of [Client.OnDespawn], false means that it lives on out of
+// view of the client, or that the client does not know. It does not know in [Client.Close], when a new session shows
+// that an entity is gone, and seldom when the slot changed hands several times while packets were lost. The server does
+// not report the end of an entity out of view, unless [Interest] keeps it. For all others, false means that the entity
+// is there, or that e is no replica of this client's.
+//
+// Panics if e is not in the world any more, as after the Apply that removed it.
+func (c *Client) HasEnded(e ecs.Entity) bool {
+	c.mustExist()
+	if !archeutil.Alive(c.apply.View.World, e) {
+		panic("replication: HasEnded of an entity that is not in the client's world: call it in a hook, " +
+			"which is before Apply removes it")
+	}
+	return c.apply.HasEnded(e)
 }
 
 // OnDrain makes the client call fn when there is room for messages to the server again: a reliable message was not

@@ -45,8 +45,8 @@
 //     [Client.Detach].
 //   - The same entity at both ends: [NetID], [Server.NetID], [Server.Entity], [Client.NetID], [Client.Entity],
 //     [Client.Entities], the component [Mirrored]; of which tick it is: [Client.StateTick].
-//   - What changed at the client: [Client.OnSpawn], [Client.OnDespawn], [OnAdd], [OnChange], [OnRemove]; entities that
-//     the game spawned ahead of the server: [Expect].
+//   - What changed at the client: [Client.OnSpawn], [Client.OnDespawn], [Client.HasEnded], [OnAdd], [OnChange],
+//     [OnRemove]; entities that the game spawned ahead of the server: [Expect].
 //   - Messages: [RegisterMessage]; from the server [SendToClient], [SendToAll] and [SendToViewers], which
 //     [OnServerMessage] handles; from clients [SendToServer], which [OnClientMessage] handles.
 //   - Inputs and time: [WithTickRate], [Client.ServerTime]; [RegisterInput], [OnInput] at the client, [Input] at the server.

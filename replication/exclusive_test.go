@@ -317,7 +317,7 @@ func TestEveryCallIsExclusive(t *testing.T) {
 	readers := " Server.Tick Server.Stats Server.NetID Server.Entity Server.Owner Peer.Connected Peer.Stats Peer.Err " +
 		"Peer.JoinData Peer.Data Server.Peers EntitySet.Len Group.Len Client.Tick Client.Stats Client.NetID Client.Entity Client.Entities Client.StateTick Client.Settled Client.KnownUntil Client.Connected Client.Status " +
 		"Client.Complete Client.Err Client.Divergence Client.ServerTime Client.InputTick Client.PredictionTime " +
-		"Client.MessageTick Client.Expects Client.TickRate "
+		"Client.MessageTick Client.Expects Client.HasEnded Client.TickRate "
 	names, entered := map[string]string{}, map[string]bool{}
 	calls, err := parser.ParseFile(token.NewFileSet(), "internal/exclusive/calls.go", nil, 0)
 	require.NoError(t, err)

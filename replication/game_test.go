@@ -11,7 +11,7 @@ import (
 
 const (
 	gameClients = 64
-	gameWarmUp  = 128 // ticks
+	gameWarmUp  = 320 // ticks: all but those with the smallest budget have the world
 	gameTurn    = 16  // ticks that a rig plays per turn
 )
 

@@ -178,3 +178,22 @@ func TestMessagesWaitForAJoinThatWaits(t *testing.T) {
 		require.NotZero(t, waited)
 	}
 }
+
+// TestLaterJoinsDoNotDelayEarlierOnes: the first of a row of clients with send intervals, which are sent state in
+// different ticks, gets on while others follow.
+func TestLaterJoinsDoNotDelayEarlierOnes(t *testing.T) {
+	t.Parallel()
+	for _, every := range []int{1000, 3, 6} {
+		r := newJoinRig(t)
+		first, ticks := len(r.fakes), 0
+		for ; len(r.fakes) == first || !r.fakes[first].peer.acked.Join.Complete; ticks++ {
+			require.Less(t, ticks, 55, "one every %d ticks", every)
+			if ticks%every == 0 {
+				r.connect(t, 1, 0)
+				r.fakes[len(r.fakes)-1].peer.SetSendInterval(3)
+			}
+			r.tick()
+		}
+		t.Logf("one every %d ticks: %d ticks", every, ticks)
+	}
+}

@@ -24,6 +24,13 @@ const (
 // warm plays a rig until every tick costs the same, and frees memory that was needed only until
 // then.
 func (r *sharedRig) warm() {
+	for joining := true; joining; {
+		r.tick()
+		joining = false
+		for _, f := range r.fakes {
+			joining = joining || !f.peer.acked.Join.Complete
+		}
+	}
 	for range scaleWarmUp {
 		r.tick()
 	}

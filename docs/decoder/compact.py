@@ -37,6 +37,7 @@ def read_compact(data, low, sequence, tick, client, trace=None):
         if kind == DESPAWN:
             client.check_despawn(slot)
             result = State(tick)
+            r.note("left", r.decision(model.left, 0))
         elif kind == PART:
             part = read_part(r)
         elif kind == FULL:

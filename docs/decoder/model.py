@@ -61,7 +61,7 @@ class Model:
         self.name, self.own, self.recent = decisions(7), decisions(1), decisions(12)
         self.first, self.newer = decisions(3), decisions(1)
         self.ticks, self.two, self.span, self.third, self.fourth = (decisions(n) for n in (8, 3, 32, 16, 16))
-        self.life, self.set = decisions(6), decisions(1)
+        self.life, self.set, self.left = decisions(6), decisions(1), decisions(1)
         # Rows: arrays that no packet has used are not made.
         self.numbers = defaultdict(Number)
         self.plains = defaultdict(plain)

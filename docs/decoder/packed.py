@@ -24,6 +24,7 @@ def read_packed(r, tick, client):
             continue
         if kind == DESPAWN:
             client.check_despawn(slot)
+            r.note("left", r.bit())
             entries.append(Entry("despawn", slot, State(tick)))
             continue
         if kind == FULL:

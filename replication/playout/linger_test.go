@@ -213,11 +213,26 @@ func TestLingeringEntitiesSurviveNothing(t *testing.T) {
 			}
 		}
 		g.run(3)
+		despawned, ended := 0, 0
+		g.client.OnDespawn(func(e ecs.Entity) {
+			if despawned++; g.client.HasEnded(e) {
+				ended++
+			}
+		})
 		require.Less(t, len(all), 90, name)
 		require.Greater(t, count(g), len(all), "%s: some linger", name)
+		shown, known := count(g), 0
+		for _, e := range g.client.Entities() {
+			if g.client.HasEnded(e) {
+				known++
+			}
+		}
+		require.Positive(t, known)
+		g.onTick = func(n int) { g.place(all[0]).X = float32(n) } // no more of them end
 		then(g)
 		if name == "close" {
 			require.Zero(t, count(g))
+			require.Equal(t, []int{shown, known}, []int{despawned, ended})
 			continue
 		}
 		g.run(10)

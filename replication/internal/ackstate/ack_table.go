@@ -31,6 +31,9 @@ type AckTable struct {
 	None bitset.Set
 	// Ended has those slots of None of which the client may still show an earlier entity.
 	Ended bitset.Set
+	// Left has those slots of Ended whose entity lived on: it left the view, or got another slot. Its end out of view
+	// changes nothing.
+	Left bitset.Set
 	// Since has, for slots that are missing as of Through, the last tick as of which the peer holds
 	// them. For other slots, packets sent before that tick no longer count.
 	Since []delta.Tick
@@ -57,7 +60,7 @@ func (t *AckTable) reset(slots *snapshot.SlotTable, now delta.Tick) {
 func (t *AckTable) grow(n int, now delta.Tick) {
 	old := len(t.None)
 	t.None, t.Ended, t.Returned = t.None.Grown(n), t.Ended.Grown(n), t.Returned.Grown(n)
-	t.Shown = t.Shown.Grown(n)
+	t.Shown, t.Left = t.Shown.Grown(n), t.Left.Grown(n)
 	blocks := len(t.None)
 	for len(t.lapsed) < blocks {
 		t.lapsed = append(t.lapsed, lapsed{none: now})
@@ -346,11 +349,12 @@ func (t *AckTable) hold(b int, mask uint64, at delta.Tick) {
 	}
 }
 
-// endHistory forgets what the peer holds of slots of a block: their entity ended. Acknowledgements
+// endHistory forgets what the peer holds of slots of a block: their entity ended or left the view. Acknowledgements
 // of packets from before tick now no longer count.
 func (t *AckTable) endHistory(b int, mask uint64, now delta.Tick) {
 	t.forget(b, mask, now)
 	t.Ended[b] |= mask & t.Shown[b]
+	t.Left[b] = t.Left[b]&^mask | t.slots.LivesOn(b)&mask
 }
 
 // forget is endHistory for an entity that lives on, so that the client may keep showing it.

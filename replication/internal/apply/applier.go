@@ -265,6 +265,26 @@ func (a *Applier) EntityOf(id wire.NetID) ecs.Entity {
 	return a.shownAs(id)
 }
 
+// HasEnded reports whether the server's entity, of which e is the replica, is known to have ended.
+func (a *Applier) HasEnded(e ecs.Entity) bool {
+	id, ok := a.View.NetID(e)
+	if !ok || a.ShownInstance != a.instance {
+		return false
+	}
+	m := a.View.Replicas.At(id.Slot)
+	if m.Empty {
+		return !m.Left
+	}
+	state := m.Held.At(m.Newest)
+	switch {
+	case !m.Any || state == nil || state.Generation == m.generation:
+		return false
+	case m.ended || m.Held.EndedAfter(m.Tick): // the client has received it, before another entity got the slot
+		return !m.Left
+	}
+	return true
+}
+
 // shownAs returns the entity that the world shows with a NetID. At the beginning of a session with another server
 // instance there is none, since the world still shows what the former instance named.
 func (a *Applier) shownAs(id wire.NetID) ecs.Entity {

@@ -24,7 +24,7 @@ var rooms = []room{
 	{"receive", "state packets into held states, by tick", "compact archeutil schema counters config wire bitbuf delta"},
 	{"session", "handshake, reconnect, disconnect", "counters config wire delta"},
 	{"sender", "what a peer is sent in a tick; its budget; packets", "ratecontrol encode join compact ackstate interest baseline choice snapshot counters config wire bitset bitbuf delta ecs"},
-	{"join", "how the work of joining is spread over ticks", "ackstate snapshot config bitset"},
+	{"join", "how the work of joining is spread over ticks", "ackstate snapshot config bitset delta"},
 	{"ratecontrol", "the rate that the path to a client carries", "delta"},
 	{"message", "messages and inputs, both ends", "ackstate snapshot schema clock counters wire bitbuf delta ecs"},
 	{"encode", "what is encoded once per tick and shared", "compact ackstate baseline snapshot schema wire bitset bitbuf delta"},

@@ -100,6 +100,7 @@ func (x *Writer) Put(c *Coder, slot int, entry *Entry) {
 		}
 		return
 	default:
+		c.Coder.PutHead(&x.E, HeadLeft, entry.left)
 		return
 	}
 	c.Coder.Entity(chain == ChainRepeated)

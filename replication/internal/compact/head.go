@@ -38,7 +38,8 @@ const (
 	headFourth   = headThird + nearTree                // and of the fourth
 	HeadSet      = headFourth + nearTree               // the component set of the last full state
 	HeadLife     = HeadSet + 1                         // lengths of generations
-	headsInUse   = HeadLife + LifeLengths
+	HeadLeft     = HeadLife + LifeLengths              // the entity of a despawn lives on
+	headsInUse   = HeadLeft + 1
 
 	gapLengths  = 16
 	tickLengths = 8

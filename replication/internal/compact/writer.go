@@ -40,7 +40,13 @@ type Entry struct {
 	Part     [4]uint64         // of wire.EntryPart: age, total, size, index; of wire.EntryFull: generation
 	Work     int               // upper bound, see config/work.go
 	Bits     int32             // that the rows of wire.EntryFull took
+	left     bool              // of wire.EntryDespawn: the entity lives on
 	Far      bool              // an update so far from its baselines that the full state may be shorter
+}
+
+// Despawn returns the entry that a slot is empty. left reports that its entity lives on.
+func Despawn(left bool) *Entry {
+	return &Entry{Kind: wire.EntryDespawn, Work: wire.SlotWork, left: left}
 }
 
 const (

@@ -6,6 +6,7 @@ package join
 import (
 	"math/bits"
 
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
@@ -14,12 +15,13 @@ import (
 
 // A Plan bounds the work of joining in each tick. It goes round and round through the blocks of slots, for all clients
 // together: what it comes to is encoded once and sent to every client that holds nothing of it yet. A client may get
-// on anywhere and is complete after one round, or after another one for what was lost.
+// on anywhere and is complete after one round, or after another one for what was lost. Clients that are sent state in
+// other ticks, for their send intervals, go round on their own.
 type Plan struct {
 	slots   *snapshot.SlotTable
 	opts    *config.ServerOptions
 	clients []client
-	at      int  // the block to go on with
+	at      int  // the block with which clients that get on begin
 	room    int  // for work in the present tick
 	busy    int  // clients that had more to be sent after the last tick, or have begun in this one
 	next    int  // busy, for the next tick
@@ -32,9 +34,18 @@ type Plan struct {
 	Shared  bitset.Set // slots that are in these
 }
 
+// A Place is how far a client has got on its round. The zero value is for one that has not begun.
+type Place struct {
+	at    int        // the block to go on with
+	turn  delta.Tick // when a tick last began there
+	first delta.Tick // in which it was sent anything
+	on    bool       // it has begun
+}
+
 // A client joins.
 type client struct {
 	*ackstate.Tracker
+	*Place
 	work int  // for an entity of typical size
 	sees bool // everything, in Packed and without a budget: it may be sent shared packets
 }
@@ -42,9 +53,9 @@ type client struct {
 // mostBusy is how many clients of a large world are sent much at the same time.
 const mostBusy = 16
 
-// BusyTicks is for how long a client counts as busy at most, so that one that acknowledges nothing does not keep
+// busyTicks is for how long a client counts as busy at most, so that one that acknowledges nothing does not keep
 // others from beginning.
-const BusyTicks = 64
+const busyTicks = 64
 
 // Work, in the units of config.JoinWork.
 const (
@@ -84,15 +95,19 @@ func (p *Plan) Admit() bool {
 	return true
 }
 
-// Add adds a client that joins and may be sent state in this tick. unlimited reports that it has no budget, and busy
-// that more was to be sent after the last tick.
-func (p *Plan) Add(t *ackstate.Tracker, unlimited, busy bool) {
-	c := client{Tracker: t, work: copyWork, sees: unlimited && t.SeesAll() && !t.Classes.Compact}
+// Add adds a client that joins and may be sent state in this tick, and its place. unlimited reports that it has no
+// budget, and waits that more was to be sent after the last tick.
+func (p *Plan) Add(t *ackstate.Tracker, at *Place, unlimited, waits bool) {
+	now := p.slots.Recent.Now
+	if !at.on {
+		*at = Place{at: p.at, turn: now - 1, first: now, on: true}
+	}
+	c := client{Tracker: t, Place: at, work: copyWork, sees: unlimited && t.SeesAll() && !t.Classes.Compact}
 	if t.Classes.Compact {
 		c.work = compactWork
 	}
 	p.clients = append(p.clients, c)
-	if busy {
+	if waits && now-at.first < busyTicks {
 		p.next++
 	}
 }
@@ -102,14 +117,14 @@ func (p *Plan) Add(t *ackstate.Tracker, unlimited, busy bool) {
 func (p *Plan) Choose(least int) {
 	p.Partial, p.Shares, p.Bits = false, false, 0
 	if len(p.clients) == 0 {
-		p.at = 0
 		return
 	}
 	n := len(p.slots.Alive)
 	p.blocks, p.Shared = p.blocks.Grown(n), p.Shared.Grown(p.slots.Len())
 	clear(p.blocks)
 	clear(p.Shared)
-	shared, first, blocks := 0, p.at, 0
+	first := p.begin()
+	shared, blocks, passed := 0, 0, n
 	for i := range n {
 		b := (first + i) % n
 		work, width, share := p.look(b)
@@ -117,7 +132,7 @@ func (p *Plan) Choose(least int) {
 			continue
 		}
 		if p.room < work && blocks > 0 {
-			p.Partial, p.at = true, b
+			p.Partial, passed = true, i
 			break
 		}
 		p.room -= work
@@ -127,10 +142,33 @@ func (p *Plan) Choose(least int) {
 		p.Shared[b] = share
 		shared += bits.OnesCount64(share)
 	}
-	if !p.Partial {
-		p.at = 0
-	}
+	p.move(first, passed, n)
 	p.Shares = shared > 0 && (p.Partial || shared >= least)
+}
+
+// begin returns the block to begin with: that of the client that has waited longest for its turn.
+func (p *Plan) begin() int {
+	now, first := p.slots.Recent.Now, &p.clients[0]
+	for i := range p.clients {
+		if c := &p.clients[i]; now-c.turn > now-first.turn {
+			first = c
+		}
+	}
+	first.turn = now
+	return first.at
+}
+
+// move moves the clients on whose places were among the passed blocks, of n.
+func (p *Plan) move(first, passed, n int) {
+	p.at = 0
+	if p.Partial {
+		p.at = (first + passed) % n
+	}
+	for i := range p.clients {
+		if c := &p.clients[i]; !p.Partial || (c.at-first%n+n)%n <= passed {
+			c.at = p.at
+		}
+	}
 }
 
 // look returns the work of sending the clients what they need of a block, the bits of that, about, and the slots that

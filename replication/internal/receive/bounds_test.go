@@ -157,6 +157,7 @@ func TestPacketsEndWithTheirEntries(t *testing.T) {
 		lists.Begin(nil, 0)
 		lists.AddOther(8, wire.EntryDespawn)
 		lists.Write(&w)
+		w.WriteBool(false)
 		w.WriteBits(0, uint(c.more))
 		pad := -w.Len() & 7
 		body := w.Bytes()

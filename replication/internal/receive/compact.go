@@ -69,6 +69,8 @@ func (c *compactEntries) next(e *entryHead) bool {
 		c.name(e)
 	case wire.EntryFull:
 		c.full(e)
+	case wire.EntryDespawn:
+		e.left = c.Coder.GetHead(&c.D, compact.HeadLeft)
 	}
 	return !c.failed()
 }

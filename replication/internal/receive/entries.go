@@ -45,6 +45,7 @@ type entryHead struct {
 	kind       wire.EntryKind
 	generation uint16            // of an EntryFull
 	full       wire.ComponentSet // its component set
+	left       bool              // of an EntryDespawn
 	baselines  compact.Name      // of an EntryUpdate, EntryNamed or EntrySetChange
 }
 
@@ -155,7 +156,7 @@ func (rc *Receiver) readEntries(in entryReader, tick delta.Tick) (err error) {
 		case wire.EntryFull:
 			err = rc.readFull(in, e, tick)
 		case wire.EntryDespawn:
-			err = rc.staged.despawn(e.slot, tick)
+			err = rc.staged.despawn(e.slot, tick, e.left)
 		default:
 			err = rc.readPart(in, e.slot, tick)
 		}

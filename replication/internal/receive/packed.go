@@ -79,6 +79,8 @@ func (p *packedEntries) next(e *entryHead) bool {
 		}
 	case wire.EntryFull:
 		p.full(e)
+	case wire.EntryDespawn:
+		e.left = r.ReadBool()
 	}
 	return r.Err() == nil
 }

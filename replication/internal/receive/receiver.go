@@ -178,7 +178,7 @@ func (rc *Receiver) commitEntry(e *stagedEntry, now delta.Tick) {
 		return
 	}
 	if e.layout == nil && !(m.Any && m.Empty) { // a group repeats it until it is acknowledged
-		m.Ended = e.tick
+		m.Ended, m.Left = e.tick, e.left
 	}
 	m.Newest, m.Any, m.Empty = e.tick, true, e.layout == nil
 	if a := rc.Parts[e.slot]; a != nil && !a.tick.After(e.tick) {

@@ -11,6 +11,7 @@ type Replica struct {
 	Newest delta.Tick // of the newest state that was received; survives despawns
 	Any    bool       // Newest is valid
 	Ended  delta.Tick // the tick from which on the slot is empty, if it is
+	Left   bool       // its entity lives on out of view
 	Empty  bool       // the newest state is that the slot is empty
 	Dirty  bool       // the world does not show the newest state yet
 

@@ -30,7 +30,8 @@ type stagedEntry struct {
 	tick       delta.Tick
 	layout     *Layout // nil: the slot is empty
 	generation uint16
-	first      int // where its words begin
+	left       bool // of a despawn: the entity lives on
+	first      int  // where its words begin
 }
 
 // A stagedPart is a part of a large state.
@@ -103,12 +104,12 @@ func (s *staging) stage(slot uint32, tick delta.Tick, generation uint16, layout 
 	return e
 }
 
-// despawn stages that a slot is empty.
-func (s *staging) despawn(slot uint32, tick delta.Tick) error {
+// despawn stages that a slot is empty. left reports that its entity lives on out of view.
+func (s *staging) despawn(slot uint32, tick delta.Tick, left bool) error {
 	if s.resources.In(int(slot)) {
 		return wire.ErrMalformed // the slot of resources is never empty
 	}
-	s.entries = append(s.entries, stagedEntry{slot: slot, tick: tick})
+	s.entries = append(s.entries, stagedEntry{slot: slot, tick: tick, left: left})
 	s.work += wire.SlotWork
 	return nil
 }

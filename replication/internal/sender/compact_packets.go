@@ -8,8 +8,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// This file writes packets of the coding Compact. Their model depends on what the peer has
-// acknowledged, so nothing of them is shared.
+// Packets of the coding Compact: their model depends on what the peer acknowledged, so nothing of them is shared.
 
 // prepareCompact loads the rows of a slot, and of the baselines of its class, into the coder.
 func (k *packetWriter) prepareCompact(slot int, of *baseline.Class) (entry compact.Entry) {
@@ -120,8 +119,7 @@ func (k *packetWriter) finishCompact() {
 	k.out.put(packet, k.commit(len(packet), 8*len(body)))
 }
 
-// putCompact appends the state of a slot of the given class, and returns the counter of the entry.
-// The error is that of append.
+// putCompact appends the state of a slot of a class and returns its counter. The error is that of append.
 func (k *packetWriter) putCompact(slot int, c *baseline.Class) (count *uint64, err error) {
 	entry := k.prepareCompact(slot, c)
 	full := entry.Kind == wire.EntryFull
@@ -192,7 +190,7 @@ func (k *packetWriter) compactTogether(entries []batchEntry) (size int, ok bool)
 	counts := k.cache.Counts
 	for i := range entries {
 		slot := int(entries[i].slot)
-		entry := compact.Entry{Kind: wire.EntryDespawn, Work: wire.SlotWork}
+		entry := *compact.Despawn(k.acked.Acks.Left.Has(slot))
 		if entries[i].kind == batchState {
 			entry = k.prepareCompact(slot, k.acked.ClassOfSlot(slot))
 		}

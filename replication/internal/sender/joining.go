@@ -3,7 +3,6 @@ package sender
 import (
 	"math/bits"
 
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/join"
@@ -16,16 +15,16 @@ type joining struct {
 	budget *budget
 	groups *groupSender
 
-	Begun bool       // the peer has had a tick
-	first delta.Tick // that tick
-	joins bool       // it does not have everything yet
-	holds bool       // some of what it needs waits for a later tick
+	Begun bool // the peer has had a tick
+	place join.Place
+	joins bool // it does not have everything yet
+	holds bool // some of what it needs waits for a later tick
 }
 
 // fewForeign is the share of a shared packet that a peer may have no need of, a divisor.
 const fewForeign = 4
 
-func (j *joining) begin() { j.Begun, j.joins, j.holds = false, false, false }
+func (j *joining) begin() { j.Begun, j.joins, j.holds, j.place = false, false, false, join.Place{} }
 
 // enter adds the peer to the plan of a tick, or returns false if it has to wait for its first one.
 func (j *joining) enter(plan *join.Plan) bool {
@@ -33,11 +32,11 @@ func (j *joining) enter(plan *join.Plan) bool {
 		if !plan.Admit() {
 			return false
 		}
-		j.Begun, j.first, j.holds = true, j.snap.Tick, true
+		j.Begun, j.holds = true, true
 	}
 	j.acked.TakeInterval()
 	if j.joins = j.acked.Joins(); j.joins {
-		plan.Add(j.acked, j.budget.Rate == 0, j.holds && j.snap.Tick-j.first < join.BusyTicks)
+		plan.Add(j.acked, &j.place, j.budget.Rate == 0, j.holds)
 	}
 	return true
 }

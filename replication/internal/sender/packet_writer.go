@@ -10,8 +10,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A packetWriter fills state packets for one peer, one after the other, with entries in slot order.
-// Each packet is recorded in the log of the peer's acknowledgements.
+// A packetWriter fills state packets for one peer, with entries in slot order, and records each in the log of acks.
 type packetWriter struct {
 	*peer
 	out     *outbox
@@ -184,8 +183,7 @@ func (k *packetWriter) write(slot int, r *encode.CachedEntry) {
 	k.cache.Copy(&k.w, r)
 }
 
-// bears reports whether entries may be appended to the open packet that take so much work to
-// decode, and so many bits at least.
+// bears reports whether the open packet may get entries of so much work to decode and at least so many bits.
 func (k *packetWriter) bears(work, bits int) bool {
 	return k.opts.FreeWork.Allows(k.work+work, k.w.Len()+bits)
 }
@@ -217,9 +215,14 @@ func (k *packetWriter) record(slot int, kind baseline.RecordKind) {
 // despawn appends that a slot is empty. It returns errFull if no more packets may be sent.
 func (k *packetWriter) despawn(slot int) error {
 	if k.Compact != nil {
-		return k.addCompact(slot, baseline.RecordDespawn, &compact.Entry{Kind: wire.EntryDespawn, Work: wire.SlotWork})
+		return k.addCompact(slot, baseline.RecordDespawn, compact.Despawn(k.acked.Acks.Left.Has(slot)))
 	}
-	return k.add(slot, baseline.RecordDespawn, anySize, wire.SlotWork, func() { k.head(slot, wire.EntryDespawn) })
+	return k.add(slot, baseline.RecordDespawn, anySize, wire.SlotWork, func() { k.writeDespawn(slot) })
+}
+
+func (k *packetWriter) writeDespawn(slot int) {
+	k.head(slot, wire.EntryDespawn)
+	k.w.WriteBool(k.acked.Acks.Left.Has(slot))
 }
 
 // putPart appends a part of a slot's state. The error is that of append.
@@ -276,11 +279,10 @@ func (k *packetWriter) commit(bytes, n int) uint32 {
 // they do not fit.
 func (k *packetWriter) writeTogether(entries []batchEntry) (size int, ok bool) {
 	for i := range entries {
-		e := &entries[i]
-		slot := int(e.slot)
+		e, slot := &entries[i], int(entries[i].slot)
 		if e.kind == batchDespawn {
 			k.work += wire.SlotWork
-			k.head(slot, wire.EntryDespawn)
+			k.writeDespawn(slot)
 			continue
 		}
 		r := &k.cache.Entries[e.entry]

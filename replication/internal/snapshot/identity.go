@@ -160,6 +160,9 @@ func (s *Snapshot) removeGone() {
 		s.removeSubEntities(int(slot))
 		s.setWidth(int(slot), 0)
 		s.Slots.Remove(int(slot), s.Tick)
+		if m != nil {
+			s.Slots.moved.Add(int(slot))
+		}
 	}
 	c.left = c.left[:0]
 }

@@ -17,6 +17,7 @@ type SlotTable struct {
 	free       bitset.Set // slots that held one; see free_slots.go
 	Changed    bitset.Set // slots in which something changed this tick
 	Churned    bitset.Set // those of them whose entity came or went
+	moved      bitset.Set // those of them whose entity got another slot
 	SetChanged bitset.Set // those of them whose component set changed
 	Bound      bitset.Set // slots of members and former members of groups; nil without groups
 	Recent     changeLog
@@ -74,7 +75,7 @@ func (t *SlotTable) grow(n int, now delta.Tick) {
 		t.components = append(t.components, blockComponents{changed: now})
 	}
 	t.Alive, t.free, t.Changed = t.Alive.Grown(n), t.free.Grown(n), t.Changed.Grown(n)
-	t.Churned = t.Churned.Grown(n)
+	t.Churned, t.moved = t.Churned.Grown(n), t.moved.Grown(n)
 	t.SetChanged = t.SetChanged.Grown(n)
 	for i := range t.Log {
 		t.Log[i], t.liveLog[i] = t.Log[i].Grown(n), t.liveLog[i].Grown(n)
@@ -134,6 +135,9 @@ func (t *SlotTable) Remove(slot int, now delta.Tick) {
 	i.Entity, i.Set, i.Born = ecs.Entity{}, wire.ComponentSet{}, now
 	t.Live--
 }
+
+// LivesOn returns the slots of a block whose entity lives, here or, since this tick, in another slot.
+func (t *SlotTable) LivesOn(b int) uint64 { return t.Alive[b] | t.moved[b] }
 
 const (
 	// sampled has a quarter of the slots of a block. However it is rotated, it has about as much of each kind as the
@@ -215,6 +219,7 @@ func (t *SlotTable) Settle(now delta.Tick) {
 	t.note(now)
 	clear(t.Changed)
 	clear(t.Churned)
+	clear(t.moved)
 	clear(t.SetChanged)
 }
 
