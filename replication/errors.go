@@ -3,6 +3,8 @@ package replication
 import (
 	"fmt"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
@@ -12,28 +14,26 @@ import (
 const ProtocolVersion = wire.ProtocolVersion
 
 // ErrJoinPending is returned by a function of [Server.OnJoin] while it is not decided whether the client may join.
-var ErrJoinPending = session.ErrJoinPending
+var ErrJoinPending error
 
 // Errors of Receive. They are values to log or count: the connection continues.
 var (
-	// ErrMalformed: the packet is not one of this protocol, or damaged.
-	ErrMalformed = wire.ErrMalformed
-	// ErrChecksum: the packet is damaged, or belongs to another session or schema.
-	ErrChecksum = wire.ErrChecksum
-	// ErrOverwritten: the send function of the other end kept the packet after it returned, when the packet's memory
-	// was used again. It must copy packets that it keeps.
-	ErrOverwritten = wire.ErrOverwritten
-	// ErrStale: the packet arrived twice, or too late to know whether it did.
-	ErrStale = wire.ErrStale
-	// ErrUnexpected: the packet is of a kind that this end does not accept now.
-	ErrUnexpected = wire.ErrUnexpected
-	// ErrMissingBaseline: the packet needs a state that this end does not hold. The server is informed, and then sends
-	// the entity's full state.
-	ErrMissingBaseline = wire.ErrMissingBaseline
-	// ErrMissingModel: in a session with [Compact], the packet needs what was learnt from another packet, and this end
-	// no longer has that: the packet was in flight for very long. It counts as lost.
-	ErrMissingModel = wire.ErrMissingModel
+	ErrMalformed       error // the packet is not one of this protocol, or damaged
+	ErrChecksum        error // the packet is damaged, or belongs to another session or schema
+	ErrOverwritten     error // the other end's send function kept the packet, whose memory was used again: it must copy
+	ErrStale           error // the packet arrived twice, or too late to know whether it did
+	ErrUnexpected      error // the packet is of a kind that this end does not accept now
+	ErrFlood           error // there were too many packets of messages or inputs from a client in a tick
+	ErrMissingBaseline error // the packet needs a state that this end does not hold; the server sends it in full
+	ErrMissingModel    error // with [Compact]: the packet was in flight for so long that it counts as lost
 )
+
+func init() {
+	ErrMalformed, ErrChecksum, ErrOverwritten = wire.ErrMalformed, wire.ErrChecksum, wire.ErrOverwritten
+	ErrStale, ErrUnexpected, ErrFlood = wire.ErrStale, wire.ErrUnexpected, message.ErrFlood
+	ErrMissingBaseline, ErrMissingModel = wire.ErrMissingBaseline, wire.ErrMissingModel
+	ErrBufferFull, ErrMessageTooLarge, ErrJoinPending = message.ErrBufferFull, schema.ErrMessageTooLarge, session.ErrJoinPending
+}
 
 // A DisconnectError is returned by [Client.Frame] and [Peer.Err] if one of the ends has ended the connection.
 type DisconnectError struct {

@@ -65,6 +65,7 @@ func callsOf(x *misused) map[string]func() {
 		"Server.Replicate": x.server.Replicate, "Server.Close": x.server.Close,
 		"Server.Connect":      func() { x.server.Connect(func([]byte) error { return nil }) },
 		"Server.Disconnect":   func() { x.server.Disconnect(x.peer) },
+		"Server.OnRefuse":     func() { x.server.OnRefuse(func(*Peer, error) {}) },
 		"Server.OnJoin":       func() { x.server.OnJoin(func(*Peer, []byte) error { return nil }) },
 		"Server.OnDrain":      func() { x.server.OnDrain(func(*Peer) {}) },
 		"Server.OnConnect":    func() { x.server.OnConnect(func(*Peer) {}) },

@@ -114,3 +114,9 @@ func TestMarkersOfAnotherServerAreNotCopies(t *testing.T) {
 	x.requireEqual()
 	require.Zero(t, x.server.Stats().CopiedMarkers)
 }
+
+func TestForeignMarkersAreRefused(t *testing.T) {
+	type wrong struct{ X int }
+	require.PanicsWithValue(t, "replication: WithMarker: declare the marker like this: type wrong replication.Replicated",
+		func() { WithMarker[wrong]() })
+}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"reflect"
 
-	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
@@ -21,16 +20,14 @@ import (
 // Errors of [SendToClient], [SendToAll], [SendToViewers] and [SendToServer], and of Receive.
 var (
 	// ErrNotConnected: there is no session, not yet or not any more, in which messages and inputs could be sent.
-	ErrNotConnected = errors.New("replication: not connected: messages and inputs need a session, see Connected")
+	ErrNotConnected = errors.New("replication: not connected: messages and inputs need a session, see Client.Status and Peer.Connected")
 	// ErrBufferFull: so much awaits its acknowledgement, or the next tick, that nothing more is accepted for the other
 	// end. The message was not sent.
-	ErrBufferFull = message.ErrBufferFull
+	ErrBufferFull error
 	// ErrMessageTooLarge: the message is unreliable and does not fit into a packet, or it is reliable and larger than
 	// 128 packets carry, or an input takes more than 64 bytes, or a text in one is longer than its max. The error that
 	// wraps it has the sizes in its text.
-	ErrMessageTooLarge = schema.ErrMessageTooLarge
-	// ErrFlood: a client sent more packets of messages and inputs in a tick than any honest one does.
-	ErrFlood = message.ErrFlood
+	ErrMessageTooLarge error
 )
 
 // Unreliable makes messages be sent once: they may get lost, and overtake each other. It is for what is useless when it

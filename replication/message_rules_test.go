@@ -149,7 +149,7 @@ func TestRefusalsOfMessages(t *testing.T) {
 	require.Zero(t, x.client.InputTick())
 	require.Zero(t, x.client.InputDelay()+x.client.PredictionTick()+x.client.ServerTick()+x.client.RoundTrip())
 	for err, want := range map[error]string{
-		ErrNotConnected:       "replication: not connected: messages and inputs need a session, see Connected",
+		ErrNotConnected:       "replication: not connected: messages and inputs need a session, see Client.Status and Peer.Connected",
 		message.ErrBufferFull: "replication: the message buffer is full: the other end has not acknowledged what is in it, or too much was sent in this tick",
 		message.ErrFlood:      "replication: too many packets of messages and inputs in a tick",
 		ErrInputSet:           "replication: the tick has its input already: inputs are set once for a tick, in their order",

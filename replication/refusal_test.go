@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -53,6 +54,60 @@ func strangers(t testing.TB, schema *Schema) (x *fixture, sendHello func(h wire.
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestRefusalsAreReported with a sentence about the reason.
+func TestRefusalsAreReported(t *testing.T) {
+	x := newWire(t, messageSchema())
+	var reasons []string
+	x.server.OnRefuse(func(p *Peer, reason error) {
+		require.Same(t, x.peer, p)
+		reasons = append(reasons, reason.Error())
+	})
+	x.server.OnJoin(func(_ *Peer, data []byte) error {
+		if string(data) == "bob" {
+			return errors.New("Bob is banned")
+		}
+		return nil
+	})
+	for i, c := range []struct {
+		schema *Schema
+		data   string
+		reason string
+	}{
+		{testSchema(), "ann", "the schema of a client differs from this server's in one of the lines"},
+		{messageSchema(), "bob", "Bob is banned"},
+		{messageSchema(), "ann", ""},
+	} {
+		reasons = nil
+		x.restart(c.schema, uint64(7+i), WithJoinData([]byte(c.data)))
+		for range 50 {
+			x.deliver(x.replicate()...)
+			_ = x.client.Apply()
+			x.answer(x.up...)
+			x.up = nil
+		}
+		require.Equal(t, c.reason == "", x.client.Status() == StatusConnected, c.data)
+		if c.reason == "" {
+			require.Empty(t, reasons)
+			continue
+		}
+		require.NotEmpty(t, reasons) // the client asks for the text in pieces
+		require.LessOrEqual(t, len(reasons), 4)
+		require.Contains(t, reasons[len(reasons)-1], c.reason)
+	}
+	require.PanicsWithValue(t, "replication: OnRefuse needs a function", func() { x.server.OnRefuse(nil) })
+}
+
+// TestRefusalsOfAPeerAreBounded: a stranger may ask for any part of the schema's text.
+func TestRefusalsOfAPeerAreBounded(t *testing.T) {
+	x, sendHello := strangers(t, schemaOfText(20_000))
+	n := 0
+	x.server.OnRefuse(func(*Peer, error) { n++ })
+	for i := range uint32(100) {
+		sendHello(wire.Hello{Version: wire.ProtocolVersion, Fingerprint: 1, Nonce: 7, Offset: i})
+	}
+	require.Equal(t, 16, n)
 }
 
 // TestAnswersToHellosAllocateNothing: whichever part of the schema's text a stranger asks for, and

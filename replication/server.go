@@ -39,6 +39,7 @@ type Server struct {
 	connecting, parting []func(p *Peer)    // hooks
 	drained             []func(p *Peer)
 	joining             []func(p *Peer, data []byte) error
+	refusing            []func(p *Peer, reason error)
 	captured            []func() // called when the world was captured
 
 	stats  ServerStats
@@ -230,6 +231,29 @@ func (s *Server) OnJoin(fn func(p *Peer, data []byte) error) {
 		panic("replication: OnJoin needs a function")
 	}
 	s.joining, s.sessions.Approves = append(s.joining, fn), true
+}
+
+// OnRefuse makes the server call fn when a client was refused, with the reason: the error of a function of [Server.OnJoin],
+// or a sentence that names the client's protocol version, or the lines in which its schema differs. A client that looks
+// for the line in a long schema is reported for each part that it asks for. The peer stays: it times out, see
+// [Server.OnDisconnect], as one does whose client never connected.
+//
+// fn is called in [Peer.Receive], and may do what a function of [Server.OnConnect] may. Panics if fn is nil.
+func (s *Server) OnRefuse(fn func(p *Peer, reason error)) {
+	defer s.guard().Leave(s.guard().Enter(exclusive.OnRefuse))
+	if fn == nil {
+		panic("replication: OnRefuse needs a function")
+	}
+	s.refusing = append(s.refusing, fn)
+}
+
+// refused calls the functions of OnRefuse.
+func (s *Server) refused(p *Peer, reason error) {
+	s.handle(func() {
+		for _, fn := range s.refusing {
+			fn(p, reason)
+		}
+	})
 }
 
 // approve asks the functions of OnJoin whether the client of a peer may join.

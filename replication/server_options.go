@@ -2,6 +2,7 @@ package replication
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -98,8 +99,11 @@ const mostSlotRest = 10 * time.Second
 //	spectators := replication.NewServer(&world, publicSchema, replication.WithMarker[ForSpectators]())
 //	world.NewEntity(positionID, replication.ReplicatedID(&world), ecs.ComponentID[ForSpectators](&world))
 //
-// T is a type of the user's that is declared like this.
-func WithMarker[T ~struct{ slot, owner uint32 }]() ServerOption {
+// Panics if T is not declared like this.
+func WithMarker[T any]() ServerOption {
+	if t := reflect.TypeFor[T](); !t.ConvertibleTo(reflect.TypeFor[Replicated]()) {
+		panic(fmt.Sprintf("replication: WithMarker: declare the marker like this: type %s replication.Replicated", t.Name()))
+	}
 	return config.ServerFunc(func(o *config.ServerOptions) { o.Marker = ecs.ComponentID[T] })
 }
 

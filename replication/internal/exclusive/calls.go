@@ -20,6 +20,7 @@ const (
 	OnDrain
 	OnDisconnect
 	OnJoin
+	OnRefuse
 	OnClientMessage
 	PeerDisconnect
 	PeerReceive
@@ -69,7 +70,7 @@ var names = [calls]string{
 	GroupRemove: "Group.Remove", Input: "Input", LookFrom: "Peer.LookFrom", NewEntitySet: "Server.NewEntitySet",
 	NewGrid: "Server.NewGrid", NewGroup: "Server.NewGroup",
 	OnConnect: "Server.OnConnect", OnDrain: "Server.OnDrain", OnDisconnect: "Server.OnDisconnect",
-	OnJoin: "Server.OnJoin", OnClientMessage: "OnClientMessage",
+	OnJoin: "Server.OnJoin", OnRefuse: "Server.OnRefuse", OnClientMessage: "OnClientMessage",
 	PeerDisconnect: "Peer.Disconnect", PeerReceive: "Peer.Receive",
 	SetPriorityFunc: "Peer.SetPriorityFunc", SetData: "Peer.SetData",
 	Replicate: "Server.Replicate", SendToClient: "SendToClient", SendToAll: "SendToAll",

@@ -65,6 +65,7 @@ func (c *Connection) admit(h *wire.Hello, now delta.Tick, size int) (ok bool, er
 	}
 	a.last = &refusal{h.Nonce, why}
 	c.stats.RefusedJoins++
+	c.Refused, c.unwanted = true, err
 	c.sendRefusal(a.last, size)
 	return false, nil
 }

@@ -6,6 +6,7 @@ package session
 // This file has the server's end of a connection.
 
 import (
+	"errors"
 	"iter"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -59,6 +60,10 @@ type Connection struct {
 
 // strangers has what hellos need that are not of the session in force. It stands apart, as ticks don't use it.
 type strangers struct {
+	Refused   bool   // the latest hello was, which the peer has not taken note of yet
+	unwanted  error  // why OnJoin refused it
+	refusals  uint8  // for the schema, that were reported
+	refusedAt uint32 // what part of its text the latest of these asked for
 	admission
 	rivals
 }
@@ -172,6 +177,7 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) (beg
 		c.stats.RefusedSchemas++
 		s.Refused++
 		s.refused.version, s.refused.offset = uint32(h.Version), h.Offset
+		c.noteRefusal(h.Offset)
 		m := wire.Refuse{Version: wire.ProtocolVersion, Nonce: h.Nonce, Offset: h.Offset}
 		piece := ""
 		if h.Version == wire.ProtocolVersion {
@@ -204,6 +210,26 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) (beg
 	c.answerHello(m.Append(s.answer[:wire.ChecksumSize]))
 	return false, nil
 }
+
+// noteRefusal keeps why a hello was refused, once for each part of the schema's text that it asks for.
+func (c *Connection) noteRefusal(offset uint32) {
+	if c.refusals == 0 || offset != c.refusedAt && c.refusals < mostRefusals {
+		c.refusals, c.refusedAt = c.refusals+1, offset
+		c.Refused = true
+	}
+}
+
+// Refusal returns why the latest hello was refused, and takes note of it.
+func (c *Connection) Refusal() (err error) {
+	if err = c.unwanted; err == nil {
+		err = errors.New("replication: " + c.sessions.LastRefusal())
+	}
+	c.Refused, c.unwanted = false, nil
+	return err
+}
+
+// mostRefusals bounds how often a connection reports that it was refused for its schema: somebody may ask for any part.
+const mostRefusals = 16
 
 // confirm puts the session of a hello that names it in force, and reports whether it begins with that. A late hello
 // of an earlier session changes nothing.
