@@ -215,8 +215,8 @@ func (c *Client) receive(packet []byte) error {
 // [Group], never to a mixture. References to entities that spawn or despawn are updated at its end, and after
 // [ecs.World.Reset] all replicas spawn anew. It calls hooks, see [Client.OnSpawn], then the functions of
 // [OnServerMessage] for messages that can be delivered. What is attached to the client does its part, such as
-// interpolation, and the function of [OnInput] is called. At last, Frame sends the server its answer: hellos until it is
-// connected, acks, messages and inputs afterwards.
+// interpolation, and the function of [OnInput] is called. At last, Frame sends the server its answer: hellos until it
+// is connected, acks, messages and inputs afterwards.
 //
 // Pauses do no harm: at most a second of one frame counts as waiting for the server. A negative dt, of a clock that was
 // set back or of a ticker under load, counts as 0 and in [ClientStats]. If dt has another unit, ClientStats.Pace is far
@@ -382,9 +382,9 @@ func (c *Client) Close() {
 }
 
 // Detach ends the connection as [Client.Close] does, but leaves the world as it is: replicas become the user's own
-// entities, without [Mirrored] and NetID, and resources stay. Only what package interpolation still shows of entities that the
-// server has removed goes, see [Client.OnDespawn]. A world without its client can be saved, or served to others, as
-// when the host of a game leaves.
+// entities, without [Mirrored] and NetID, and resources stay. Only what package interpolation still shows of entities
+// that the server has removed goes, see [Client.OnDespawn]. A world without its client can be saved, or served to
+// others, as when the host of a game leaves.
 //
 // Panics if the world is locked, and in a hook.
 func (c *Client) Detach() {

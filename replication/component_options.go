@@ -69,8 +69,8 @@ func Once() ComponentOption {
 	return componentOption(func(o *schema.Options) { o.Once = true })
 }
 
-// Newest exempts the component from interpolation: clients show its newest state, as [Client.Apply] wrote it, and package
-// rewind judges by that. Both ends must agree.
+// Newest exempts the component from interpolation: clients show its newest state, as [Client.Frame] wrote it, and
+// package rewind judges by that. Both ends must agree.
 func Newest() ComponentOption {
 	return componentOption(func(o *schema.Options) { o.Newest = true })
 }
@@ -89,12 +89,12 @@ func Snap(distance float64) ComponentOption {
 }
 
 // Hermite interpolates the floats of the component that move linearly along cubic curves without corners: the floats of
-// the component V, in their order, are their velocities at each state. A velocity times perTick is the distance covered in
-// a server tick: for velocities per second, perTick is 1 divided by the tick rate. If the velocities do not fit the
+// the component V, in their order, are their velocities at each state. A velocity times perTick is the distance covered
+// in a server tick: for velocities per second, perTick is 1 divided by the tick rate. If the velocities do not fit the
 // motion, entities swing. Both ends must agree.
 //
-// Panics if perTick is 0 or not finite; [Register] panics unless V is registered already, under the same condition, with a
-// linear float of the same type for each.
+// Panics if perTick is 0 or not finite; [Register] panics unless V is registered already, under the same condition,
+// with a linear float of the same type for each.
 func Hermite[V any](perTick float64) ComponentOption {
 	if perTick == 0 || math.IsInf(perTick, 0) || math.IsNaN(perTick) {
 		panic(fmt.Sprintf("replication: Hermite(%v): use the way that a velocity of 1 covers in a tick, "+

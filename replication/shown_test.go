@@ -158,27 +158,27 @@ func TestHowComponentsAreShownIsChecked(t *testing.T) {
 		{"shownPlace.X: place is for components: nothing is shown between two values of a resource", func(s *replication.Schema) {
 			replication.RegisterResource[shownPlace](s, with("place"))
 		}},
-		{"shownPlace: Newest, Snap and Hermite are for components", func(s *replication.Schema) {
+		{"shownPlace: the options Newest, Snap and Hermite are for components", func(s *replication.Schema) {
 			replication.RegisterResource[shownPlace](s, replication.Newest())
 		}},
-		{"shownPlace: Newest goes without Snap and Hermite", func(s *replication.Schema) {
+		{"shownPlace: the option Newest goes without Snap and Hermite", func(s *replication.Schema) {
 			replication.Register[shownPlace](s, replication.Newest(), replication.Snap(1))
 		}},
-		{"plain: Snap measures how far fields move linearly, and none does", func(s *replication.Schema) {
+		{"plain: the option Snap measures how far fields move linearly, and none does", func(s *replication.Schema) {
 			replication.Register[plain](s, replication.Snap(1))
 		}},
 		{"Snap(NaN): use the distance above 0", func(*replication.Schema) { replication.Snap(math.NaN()) }},
 		{"Snap(0): use the distance above 0", func(*replication.Schema) { replication.Snap(0) }},
 		{"Hermite(0): use the way", func(*replication.Schema) { replication.Hermite[shownSpeed](0) }},
 		{"Hermite(+Inf): use the way", func(*replication.Schema) { replication.Hermite[shownSpeed](math.Inf(1)) }},
-		{"shownPlace: Hermite needs the component replication_test.shownSpeed: register it before shownPlace", func(s *replication.Schema) {
+		{"shownPlace: the option Hermite needs the component replication_test.shownSpeed: register it before shownPlace", func(s *replication.Schema) {
 			replication.Register[shownPlace](s, replication.Hermite[shownSpeed](1))
 		}},
-		{"shownPlace: Hermite: shownPlace and shownSpeed have other conditions", func(s *replication.Schema) {
+		{"shownPlace: the option Hermite: shownPlace and shownSpeed have other conditions", func(s *replication.Schema) {
 			replication.Register[shownSpeed](s, replication.OwnerOnly())
 			replication.Register[shownPlace](s, replication.Hermite[shownSpeed](1))
 		}},
-		{"shownPlace: Hermite: shownPlace has 2 floats that move linearly, and speed3 has 3", func(s *replication.Schema) {
+		{"shownPlace: the option Hermite: shownPlace has 2 floats that move linearly, and speed3 has 3", func(s *replication.Schema) {
 			replication.Register[speed3](s)
 			replication.Register[shownPlace](s, replication.Hermite[speed3](1))
 		}},

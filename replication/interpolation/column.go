@@ -14,8 +14,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A column is a component that is shown as of another time, in all entities. Which states an entity is between is looked
-// up in the client's held states once per span of time, and kept by slot.
+// A column is a component that is shown as of another time, in all entities. Which states an entity is between is
+// looked up in the client's held states once per span of time, and kept by slot.
 type column struct {
 	number int // of the component
 	comp   *schema.Component

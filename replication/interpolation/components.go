@@ -18,9 +18,9 @@ func show(p *Interpolation, number int) {
 	}
 	c := newColumn(p, number)
 	if n := comp.Every; n > 1 && c.kernel.Moves() {
-		panic(fmt.Sprintf("interpolation: Attach: %s is registered with Every(%d), so it would stand still for %d ticks "+
-			"and cover all of the distance in one: leave out Every and use Peer.SetSendInterval to send motion less "+
-			"often, give the fields that move the tag hold, or register it with Newest", comp.Name, n, n-1))
+		panic(fmt.Sprintf("interpolation: Attach: %s is registered with Every(%d), so it would stand still for %d "+
+			"ticks and cover all of the distance in one: leave out Every and use Peer.SetSendInterval to send motion "+
+			"less often, give the fields that move the tag hold, or register it with Newest", comp.Name, n, n-1))
 	}
 	add(p, c)
 	p.inside.Apply.View.Replaced.Add(number)
@@ -88,10 +88,11 @@ func leave(p *Interpolation, id ecs.ID) {
 	p.columns = rest
 }
 
-// Custom calls fn in every frame for every replica that has the component T, after T was written. a and b are its values
-// in the states before and after [Interpolation.Time], and f is the fraction of the time between them that has passed: 0
-// to 1, or more than 1 with [Extrapolate]. If there is nothing to interpolate, such as between two states that differ in
-// a reference to an entity, a and b are the same pointer and f is 0. The target of a relation of Arche is in neither.
+// Custom calls fn in every frame for every replica that has the component T, after T was written. a and b are its
+// values in the states before and after [Interpolation.Time], and f is the fraction of the time between them that has
+// passed: 0 to 1, or more than 1 with [Extrapolate]. If there is nothing to interpolate, such as between two states
+// that differ in a reference to an entity, a and b are the same pointer and f is 0. The target of a relation of Arche
+// is in neither.
 //
 // fn may write to components, but must not add or remove components or entities. It must neither keep a and b nor
 // change what they point to.

@@ -46,15 +46,15 @@ type Interpolation struct {
 }
 
 // Attach makes a client show its world as of [Interpolation.Time], a short while ago, for as long as the client lives:
-// every component of the schema, except for those that are registered with [replication.Newest] or
-// [replication.Once]. How is up to the tags and options of the schema: see [replication.Register], [replication.Snap] and
+// every component of the schema, except for those that are registered with [replication.Newest] or [replication.Once].
+// How is up to the tags and options of the schema: see [replication.Register], [replication.Snap] and
 // [replication.Hermite].
 //
 // Everything else follows. Entities that the server removed stay until the moment of their end is shown, and complete
 // their motion; the functions of [replication.Client.OnDespawn] are called then. They go earlier if another entity gets
-// their slot, if the world is reset, or if a new session shows that they have ended; their components under a condition,
-// such as [replication.OwnerOnly], go at once. Functions of [replication.OnServerMessage] are called when the tick of
-// their message is shown, or with a send interval the state that was sent with it, unless the message is
+// their slot, if the world is reset, or if a new session shows that they have ended; their components under a
+// condition, such as [replication.OwnerOnly], go at once. Functions of [replication.OnServerMessage] are called when
+// the tick of their message is shown, or with a send interval the state that was sent with it, unless the message is
 // [replication.Immediate]. When a new session begins, messages that still wait are delivered at once, and the oldest
 // ones if more than 4096 wait. [replication.Client.Verify] skips what is written.
 //
@@ -260,13 +260,14 @@ func (p *Interpolation) entitySlot(slot uint32) uint32 {
 // if these take more than a tenth of a second.
 func (p *Interpolation) Time() (at replication.Time, ok bool) {
 	p.mustExist()
-	return replication.Time{Tick: replication.Tick(p.at.Tick), Fraction: float32(p.at.Part) / blend.Parts}, p.clock.running
+	return replication.Time{Tick: p.at.Tick, Fraction: float32(p.at.Part) / blend.Parts}, p.clock.running
 }
 
-// Shown reports whether a replica is there at [Interpolation.Time], as far as the client knows. It is not before its first
-// state, or the first one since it came into view, at which it stands still until then; nor from its end on. Hide it in the meantime, and it comes and goes when the others that are seen with it do. Until
-// a session is [replication.Client.Complete], what arrives is shown at once, as is what is left over from an earlier
-// one. It is false for what is no replica of the client.
+// Shown reports whether a replica is there at [Interpolation.Time], as far as the client knows. It is not before its
+// first state, or the first one since it came into view, at which it stands still until then; nor from its end on. Hide
+// it in the meantime, and it comes and goes when the others that are seen with it do. Until a session is
+// [replication.Client.Complete], what arrives is shown at once, as is what is left over from an earlier one. It is
+// false for what is no replica of the client.
 func (p *Interpolation) Shown(e ecs.Entity) bool {
 	p.mustExist()
 	if !p.world.Alive(e) || !p.world.Has(e, p.marker) {

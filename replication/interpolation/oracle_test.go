@@ -238,7 +238,7 @@ func TestAllIsShownAsTheHeldStatesAre(t *testing.T) {
 	compared := map[string]int{}
 	v.after = func(float64) {
 		at, _ := v.Time()
-		n.at, n.part = delta.Tick(at.Tick), float64(at.Fraction)
+		n.at, n.part = at.Tick, float64(at.Fraction)
 		for id, e := range g.client.Entities() {
 			if p := (*place)(g.local.Get(e, g.at.place)); p != nil {
 				if a, b, f := n.between(id.Slot, 0); a != nil {

@@ -9,8 +9,8 @@ import (
 // Stats are the present state and the counters of an [Interpolation].
 type Stats struct {
 	// Delay is how far the time shown is behind the newest state on an ideal path, on which all packets are as fast as
-	// the fastest ones; add half of the round trip, see [replication.ClientStats], for the distance to the server's present. It is 0
-	// before the first state.
+	// the fastest ones; add half of the round trip, see [replication.ClientStats], for the distance to the server's
+	// present. It is 0 before the first state.
 	Delay time.Duration
 	// Speed is how fast the time shown passed in the last frame, where 1 is real time. It is Pace most of the time, and
 	// 0 before a state has arrived.

@@ -8,9 +8,10 @@
 //	var at Position
 //	shown := err == nil && rewind.Get(view, target, &at)
 //
-// Inputs carry the time that the client showed, which package interpolation sets. The schema declares how components look
-// between two states. The two that the client blended come from the histories that the server keeps for its updates anyway, and the client's acknowledgements show
-// which of them it had. Nothing that is replicated is copied per tick, and the world is not changed.
+// Inputs carry the time that the client showed, which package interpolation sets. The schema declares how components
+// look between two states. The two that the client blended come from the histories that the server keeps for its
+// updates anyway, and the client's acknowledgements show which of them it had. Nothing that is replicated is copied per
+// tick, and the world is not changed.
 //
 // Everything here runs on the goroutine of the server, between calls of Replicate.
 package rewind
@@ -81,8 +82,9 @@ func Limit(d time.Duration) Option {
 	}
 }
 
-// Delay sets the longest delay of interpolation that is believed: by how much the state that a client shows may be older
-// than its newest one. The default is half a second. Clients with more jitter or loss than that allows are refused.
+// Delay sets the longest delay of interpolation that is believed: by how much the state that a client shows may be
+// older than its newest one. The default is half a second. Clients with more jitter or loss than that allows are
+// refused.
 //
 // [New] panics unless it is above 0 and at most the server's window.
 func Delay(d time.Duration) Option {

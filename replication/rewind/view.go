@@ -48,9 +48,9 @@ var (
 //
 // The errors are [ErrNoStamp], [ErrTooOld] and [ErrImplausible]; the last two are wrapped with the numbers. After an
 // error, judge by the present state, or not at all. An honest client gets ErrImplausible for half a second after the
-// time that it shows has jumped, for instance because its process stood still, and for up to one in twenty views at less than six
-// frames per second, or while short frames and frames of a fifth of a second alternate, or more if many packets get
-// lost there.
+// time that it shows has jumped, for instance because its process stood still, and for up to one in twenty views at
+// less than six frames per second, or while short frames and frames of a fifth of a second alternate, or more if many
+// packets get lost there.
 //
 // Panics if the peer is of another server.
 func (h *History) View(p *replication.Peer, inputTick replication.Tick) (View, error) {
@@ -130,7 +130,7 @@ func (h *History) check(at blend.Time, acked delta.Tick, of *ackstate.Tracker) e
 
 // Time returns the moment of the view.
 func (v View) Time() replication.Time {
-	return replication.Time{Tick: replication.Tick(v.time.Tick), Fraction: float32(v.time.Part) / blend.Parts}
+	return replication.Time{Tick: v.time.Tick, Fraction: float32(v.time.Part) / blend.Parts}
 }
 
 // Peer returns the peer whose view it is.

@@ -39,8 +39,8 @@ func NewCurve(s *schema.Schema, position *Kernel) *Curve {
 }
 
 // Prepare turns the velocities at both ends of a way, in place, into what [Curve.Bend] needs. way is what
-// [Kernel.Prepare] has made of the second position, and ticks is how long it takes. A velocity that is infinite or not a
-// number bends nothing.
+// [Kernel.Prepare] has made of the second position, and ticks is how long it takes. A velocity that is infinite or not
+// a number bends nothing.
 func (c *Curve) Prepare(way, first, second unsafe.Pointer, ticks delta.Tick) {
 	scale := c.perTick * float64(ticks)
 	for _, b := range c.singles {

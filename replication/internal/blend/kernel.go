@@ -1,6 +1,6 @@
-// Package blend computes component values between two states. Package interpolation shows them at the client, and rewind finds out
-// at the server what a client showed, so both use the kernels and the fractions of this package: what was seen is
-// what is judged. Rows of codes or values in memory go in, values in memory come out.
+// Package blend computes component values between two states. Package interpolation shows them at the client, and
+// rewind finds out at the server what a client showed, so both use the kernels and the fractions of this package: what
+// was seen is what is judged. Rows of codes or values in memory go in, values in memory come out.
 package blend
 
 import (
@@ -73,9 +73,9 @@ func (k *Kernel) allFixed() (columns []*schema.Column) {
 	return columns
 }
 
-// add adds a column. Floats move linearly, and so do integers with the tag linear. Angles and integers with the tag wrap
-// go the shorter way round. Quaternions and unit vectors rotate at constant speed. All other fields step, and so do those
-// with the tags hold and jump.
+// add adds a column. Floats move linearly, and so do integers with the tag linear. Angles and integers with the tag
+// wrap go the shorter way round. Quaternions and unit vectors rotate at constant speed. All other fields step, and so
+// do those with the tags hold and jump.
 func (k *Kernel) add(col *schema.Column) {
 	q := col.Codec
 	p := part{offset: col.Offset(), size: sizeOf(q), codec: q, mix: copyBytes}

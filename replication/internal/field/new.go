@@ -42,7 +42,8 @@ func NewCodec(t reflect.Type, tag *Tag) (*Codec, error) {
 	}
 	q := b.Codec // without what it was made from
 	q.show(tag)
-	if q.Place && (q.Op == OpAngle || q.Op == OpUnit || q.Op == OpQuat || q.Kind != reflect.Float32 && q.Kind != reflect.Float64) {
+	single := q.Kind == reflect.Float32 || q.Kind == reflect.Float64
+	if q.Place && (!single || q.Op == OpAngle || q.Op == OpUnit || q.Op == OpQuat) {
 		return nil, errors.New("place is for coordinates: " +
 			"floats that are neither angles nor parts of a rotation or direction")
 	}

@@ -32,12 +32,13 @@ func setShown(s *Schema, c *Component, o *Options) error {
 	var err error
 	switch moves := slices.ContainsFunc(c.Columns, func(col Column) bool { return col.Codec.IsDistance() }); {
 	case c.Resource && (o.Newest || o.Snap != 0 || o.PerTick != 0):
-		err = errors.New("Newest, Snap and Hermite are for components: nothing is shown between two values of a resource")
+		err = errors.New("the options Newest, Snap and Hermite are for components: " +
+			"nothing is shown between two values of a resource")
 	case o.Newest && (o.Snap != 0 || o.PerTick != 0):
-		err = errors.New("Newest goes without Snap and Hermite: nothing is shown between two states")
+		err = errors.New("the option Newest goes without Snap and Hermite: nothing is shown between two states")
 	case o.Snap != 0 && !moves:
-		err = errors.New("Snap measures how far fields move linearly, and none does: floats do without hold and jump, " +
-			"and integers with linear")
+		err = errors.New("the option Snap measures how far fields move linearly, and none does: " +
+			"floats do without hold and jump, and integers with linear")
 	case o.PerTick != 0:
 		c.Shown.Velocity, err = velocity(s, c, o.Velocity)
 	}
@@ -86,15 +87,16 @@ func Place(s *Schema) int {
 func velocity(s *Schema, c *Component, t reflect.Type) (int, error) {
 	k := slices.IndexFunc(s.Components, func(v Component) bool { return v.Typ == t && !v.Resource })
 	if k < 0 {
-		return k, fmt.Errorf("Hermite needs the component %v: register it before %s", t, c.Name)
+		return k, fmt.Errorf("the option Hermite needs the component %v: register it before %s", t, c.Name)
 	}
 	v := &s.Components[k]
 	if v.condition != c.condition {
-		return k, fmt.Errorf("Hermite: %s and %s have other conditions: they must come together", c.Name, v.Name)
+		return k, fmt.Errorf("the option Hermite: %s and %s have other conditions: they must come together",
+			c.Name, v.Name)
 	}
 	own, other := linearFloats(c), linearFloats(v)
 	if len(own) == 0 || !slices.Equal(own, other) {
-		return k, fmt.Errorf("Hermite: %s has %d floats that move linearly, and %s has %d: "+
+		return k, fmt.Errorf("the option Hermite: %s has %d floats that move linearly, and %s has %d: "+
 			"each needs one of the same type with its velocity, in their order", c.Name, len(own), v.Name, len(other))
 	}
 	return k, nil
