@@ -214,8 +214,9 @@ func (c *Client) receive(packet []byte) error {
 // Frame shows what was received: every entity goes from one state of the server to a later one, and so does every
 // [Group], never to a mixture. References to entities that spawn or despawn are updated at its end, and after
 // [ecs.World.Reset] all replicas spawn anew. It calls hooks, see [Client.OnSpawn], then the functions of
-// [OnServerMessage] for messages that can be delivered, and that of [OnInput]. It sends the server its answer: hellos
-// until it is connected, acks, messages and inputs afterwards. At last, what is attached to the client does its part.
+// [OnServerMessage] for messages that can be delivered. What is attached to the client does its part, such as
+// interpolation, and the function of [OnInput] is called. At last, Frame sends the server its answer: hellos until it
+// is connected, acks, messages and inputs afterwards.
 //
 // Pauses do no harm: at most a second of one frame counts as waiting for the server. A negative dt, of a clock that was
 // set back or of a ticker under load, counts as 0 and in [ClientStats]. If dt has another unit, ClientStats.Pace is far
@@ -237,11 +238,7 @@ func (c *Client) Frame(dt time.Duration) error {
 	}
 	defer c.guard().Leave(c.guard().Enter(exclusive.ClientFrame))
 	c.advance(dt)
-	err := c.show()
-	for _, fn := range c.attached {
-		fn(dt)
-	}
-	return err
+	return c.show(dt)
 }
 
 // advance lets time pass.
@@ -255,10 +252,16 @@ func (c *Client) advance(dt time.Duration) {
 }
 
 // show brings the world up to date and answers the server.
-func (c *Client) show() error {
+func (c *Client) show(dt time.Duration) error {
 	ticks := min(c.clock.Passed(), c.clock.Rate) // of a pause, no more than a second
 	c.apply.Show(c.session.Complete, ticks)
 	c.recv.Refresh()
+	if c.messages != nil {
+		c.messages.HandleAll(ticks)
+	}
+	for _, fn := range c.attached {
+		fn(dt)
+	}
 	c.sendToServer(ticks)
 	c.clock.EndFrame()
 	c.followClock()
@@ -268,11 +271,8 @@ func (c *Client) show() error {
 // sendToServer is the part of Frame that follows when the world is up to date.
 func (c *Client) sendToServer(ticks uint32) {
 	t := c.messages
-	if t != nil {
-		t.HandleAll(ticks)
-		if c.session.Open() {
-			t.GiveInputs()
-		}
+	if t != nil && c.session.Open() {
+		t.GiveInputs()
 	}
 	c.answerServer(ticks)
 	if !c.session.Open() {
@@ -382,9 +382,9 @@ func (c *Client) Close() {
 }
 
 // Detach ends the connection as [Client.Close] does, but leaves the world as it is: replicas become the user's own
-// entities, without [Mirrored] and NetID, and resources stay. Only what a play-out still shows of entities that the
-// server has removed goes, see [Client.OnDespawn]. A world without its client can be saved, or served to others, as
-// when the host of a game leaves.
+// entities, without [Mirrored] and NetID, and resources stay. Only what package interpolation still shows of entities
+// that the server has removed goes, see [Client.OnDespawn]. A world without its client can be saved, or served to
+// others, as when the host of a game leaves.
 //
 // Panics if the world is locked, and in a hook.
 func (c *Client) Detach() {
@@ -405,6 +405,6 @@ func (c *Client) end(method string, leave func()) {
 	if c.messages != nil {
 		clear(c.messages.Handlers)
 		c.messages.Drained = nil
-		c.messages.Closed = true // a play-out may have handlers of its own
+		c.messages.Closed = true // package interpolation may have some waiting
 	}
 }

@@ -2,6 +2,8 @@ package replication
 
 import (
 	"fmt"
+	"math"
+	"reflect"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -65,6 +67,40 @@ func OnlyFor(pick func(p *Peer) bool) ComponentOption {
 // is sent, at any time, gets the value from then. Later changes are not looked for and cost nothing.
 func Once() ComponentOption {
 	return componentOption(func(o *schema.Options) { o.Once = true })
+}
+
+// Newest exempts the component from interpolation: clients show its newest state, as [Client.Frame] wrote it, and
+// package rewind judges by that. Both ends must agree.
+func Newest() ComponentOption {
+	return componentOption(func(o *schema.Options) { o.Newest = true })
+}
+
+// Snap makes a change of more than distance per server tick a teleport, which is not interpolated. The change is the
+// length of the vector of all fields that move linearly, in their units: floats and integers, but nothing that turns or
+// wraps. The limit grows with the time between two states. If the server can count teleports, the tag cut is better.
+// Both ends must agree.
+//
+// Panics if distance is not positive and finite; [Register] panics if no field moves linearly.
+func Snap(distance float64) ComponentOption {
+	if !(distance > 0 && distance <= math.MaxFloat64) {
+		panic(fmt.Sprintf("replication: Snap(%v): use the distance above 0 that nothing moves in a tick", distance))
+	}
+	return componentOption(func(o *schema.Options) { o.Snap = distance })
+}
+
+// Hermite interpolates the floats of the component that move linearly along cubic curves without corners: the floats of
+// the component V, in their order, are their velocities at each state. A velocity times perTick is the distance covered
+// in a server tick: for velocities per second, perTick is 1 divided by the tick rate. If the velocities do not fit the
+// motion, entities swing. Both ends must agree.
+//
+// Panics if perTick is 0 or not finite; [Register] panics unless V is registered already, under the same condition,
+// with a linear float of the same type for each.
+func Hermite[V any](perTick float64) ComponentOption {
+	if perTick == 0 || math.IsInf(perTick, 0) || math.IsNaN(perTick) {
+		panic(fmt.Sprintf("replication: Hermite(%v): use the way that a velocity of 1 covers in a tick, "+
+			"such as 1.0/30", perTick))
+	}
+	return componentOption(func(o *schema.Options) { o.Velocity, o.PerTick = reflect.TypeFor[V](), perTick })
 }
 
 func under(c schema.Condition) ComponentOption {

@@ -218,7 +218,7 @@ func TestRefusedConversions(t *testing.T) {
 		{func(s *Schema) { Register[box](s, with(CodecField{Name: "x", Bits: 3, Max: 8})) }, "box.A: the codec's field x has a largest code of 8, which takes more than its 3 bits"},
 		{func(s *Schema) { Register[box](s, with(CodecField{Name: "x", Bits: 3, Kind: delta.Quat})) }, "box.A: the codec's field x is of the kind quat: use Plain, Linear, Wrap, Counter or Flags"},
 		{func(s *Schema) { Register[box](s, with(one, one)) }, `box.A: the codec has two fields "x"`},
-		{func(s *Schema) { Register[tagged](s, with(one)) }, "tagged.A: a field with a codec takes no tag: remove it"},
+		{func(s *Schema) { Register[tagged](s, with(one)) }, "tagged.A: a field with a codec takes no tag but cut and -"},
 		{func(s *Schema) { Register[box](s, changing) }, `box.A: the codec has other codes for the same value at every call: the codes of the zero value differ in "A.x"`},
 		{func(s *Schema) { Register[box](s, large) }, `box.A: the codec has a code for the zero value that is too large: "A.x" has 256, and its largest is 255`},
 		{func(s *Schema) { Register[box](s, With(cvForgetful{})) }, `box.A: the codec does not give back what it took: the codes of the zero value, decoded and encoded again, differ in "A.x"`},

@@ -50,7 +50,8 @@
 //   - Messages: [RegisterMessage]; from the server [SendToClient], [SendToAll] and [SendToViewers], which
 //     [OnServerMessage] handles; from clients [SendToServer], which [OnClientMessage] handles.
 //   - Inputs and time: [WithTickRate], [Client.ServerTime]; [RegisterInput], [OnInput] at the client, [Input] at the server.
-//   - Smooth motion at any frame rate: package playout. What a client showed when its player acted: package rewind.
+//   - Smooth motion at any frame rate: package interpolation. What a client showed when its player acted: package
+//     rewind.
 //   - Clients that come and go: [Server.OnConnect], [Server.OnDisconnect], [Server.Peers], [Peer.SetData],
 //     [Peer.Disconnect], [Client.Status], [Client.Reconnect], [WithTimeout]; who may join: [Server.OnJoin],
 //     [WithJoinData].

@@ -84,7 +84,7 @@ var docImports = []string{
 	"github.com/mlange-42/arche/ecs",
 	"github.com/arche-replicate/arche-replicate/replication",
 	"github.com/arche-replicate/arche-replicate/replication/netsim",
-	"github.com/arche-replicate/arche-replicate/replication/playout",
+	"github.com/arche-replicate/arche-replicate/replication/interpolation",
 	"github.com/arche-replicate/arche-replicate/replication/rewind",
 }
 
@@ -101,7 +101,7 @@ var (
 	entity ecs.Entity
 	send   func(packet []byte) error
 	now, last time.Time // of this frame and the one before
-	p      *playout.Playout
+	shown  *interpolation.Interpolation
 	dt     time.Duration
 	drawAt func(e ecs.Entity, x, y float32)
 )
@@ -163,7 +163,7 @@ func checkBlock(fset *token.FileSet, imported types.Importer, b *docBlock) error
 		prelude := "package doc\nimport (\n\"time\"\n\"github.com/mlange-42/arche/ecs\"\n" +
 			"\"github.com/arche-replicate/arche-replicate/replication\"\n" +
 			"\"github.com/arche-replicate/arche-replicate/replication/netsim\"\n" +
-			"\"github.com/arche-replicate/arche-replicate/replication/playout\"\n)\n"
+			"\"github.com/arche-replicate/arche-replicate/replication/interpolation\"\n)\n"
 		for _, line := range strings.Split(docPrelude, "\n\n") {
 			if !declaresAgain(file, line) {
 				prelude += line + "\n"

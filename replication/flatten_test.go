@@ -51,9 +51,9 @@ func TestRegisterRefusesFields(t *testing.T) {
 		{reflect.TypeFor[chan int](), "", `P.X: channels can't be replicated; skip the field with repl:"-"`},
 		{reflect.TypeFor[complex64](), "", `P.X: complex numbers can't be replicated; use two floats or skip the field with repl:"-"`},
 		{reflect.TypeFor[uintptr](), "", `P.X: uintptrs can't be replicated; use uint64 or skip the field with repl:"-"`},
-		{reflect.TypeFor[ecs.Entity](), "range=0:9", "P.X: an entity takes no tag but -"},
-		{reflect.TypeFor[[2]ecs.Entity](), "half", "P.X: an entity takes no tag but -"},
-		{reflect.TypeFor[ecs.Entity](), "unit,bits=9", "P.X: an entity takes no tag but -"},
+		{reflect.TypeFor[ecs.Entity](), "range=0:9", "P.X: an entity takes no tag but cut and -"},
+		{reflect.TypeFor[[2]ecs.Entity](), "half", "P.X: an entity takes no tag but cut and -"},
+		{reflect.TypeFor[ecs.Entity](), "unit,bits=9", "P.X: an entity takes no tag but cut and -"},
 		{reflect.TypeFor[[5000]ecs.Entity](), "", "P.X: a component has at most 4096 fields, array elements included; split it or skip the field"},
 		{reflect.TypeFor[ecs.Relation](), "", `P.X: ecs.Relation must be embedded as the component's first field, the only place where Arche looks for it; skip the field with repl:"-"`},
 		{reflect.TypeFor[ownedBy](), "", `P.X.Relation: ecs.Relation must be embedded as the component's first field, the only place where Arche looks for it; skip the field with repl:"-"`},
@@ -150,7 +150,7 @@ func TestRegisterRefusesFields(t *testing.T) {
 		{reflect.TypeFor[int32](), "raw", "P.X: raw is for floats, not for int32"},
 		{reflect.TypeFor[bool](), "angle,bits=8", "P.X: angle is for floats, not for bool"},
 		{reflect.TypeFor[bool](), "range=0:1", "P.X: a bool has no range and but one way to change: remove the tag"},
-		{reflect.TypeFor[bool](), "nonsense", "P.X: unknown key \"nonsense\" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, margin, jump, linear, wrap, counter and -"},
+		{reflect.TypeFor[bool](), "nonsense", "P.X: unknown key \"nonsense\" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, margin, jump, linear, wrap, counter, hold, cut, place and -"},
 	} {
 		t.Run(r.typ.String()+" "+r.tag, func(t *testing.T) {
 			require.PanicsWithValue(t, "replication: "+r.want, func() { RegisterType(NewSchema(), oneFieldType(r.typ, r.tag), Name("P")) })
@@ -166,7 +166,7 @@ func TestRegisterRefusesFields(t *testing.T) {
 			ecs.Relation
 		}
 	)
-	require.PanicsWithValue(t, "replication: tagged.Relation: a relation takes no tag but -", func() { Register[tagged](NewSchema()) })
+	require.PanicsWithValue(t, "replication: tagged.Relation: a relation takes no tag but cut and -", func() { Register[tagged](NewSchema()) })
 	require.PanicsWithValue(t, `replication: second.Relation: ecs.Relation must be embedded as the component's first field, the only place where Arche looks for it; skip the field with repl:"-"`,
 		func() { Register[second](NewSchema()) })
 

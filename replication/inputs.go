@@ -15,9 +15,9 @@ var ErrInputSet = errors.New("replication: the tick has its input already: input
 	"in their order")
 
 // OnInput sets the function that gives the client's command for a server tick; nil removes it. [Client.Frame] calls it
-// for each tick that needs one, in their order, when the world is up to date: not at all, once, or several times a
-// frame, as ticks and frames go; after a pause, ticks that are too long ago are left out. The input is sent at once, and again
-// until the server has it.
+// for each tick that needs one, in their order, when the world is as it is to be drawn: not at all, once, or several
+// times a frame, as ticks and frames go; after a pause, ticks that are too long ago are left out. The input is sent at
+// once, and again until the server has it.
 //
 //	replication.OnInput(client, func(tick replication.Tick) Command {
 //		command := Command{Turn: keys.turn}

@@ -37,9 +37,9 @@ func Unreliable() MessageOption {
 }
 
 // Immediate makes messages from the server be delivered as soon as they arrive, whatever of the world has arrived by
-// then. It is for what has nothing to do with entities, such as chat and the score: while a client receives a large
-// world, other reliable messages wait. Immediate reliable messages are in order among themselves, and so are the
-// others.
+// then, and whatever of it package interpolation shows. It is for what has nothing to do with entities, such as chat
+// and the score: while a client receives a large world, other reliable messages wait. Immediate reliable messages are
+// in order among themselves, and so are the others.
 func Immediate() MessageOption {
 	return messageOption(func(m *schema.MessageOptions) { m.Immediate = true })
 }

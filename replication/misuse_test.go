@@ -251,12 +251,13 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 			NewClient(&w, NewSchema(), send, WithSpawnComponents(ecs.ComponentID[tBulk](x.world), ReplicatedID(x.world)))
 		}},
 		{"WithSpawnComponents", "", func(*misused) { WithSpawnComponents() }},
+		{"Hermite", "Hermite(0): use the way", func(*misused) { Hermite[tHealth](0) }},
 		{"WithSlotRest", "use 0 to 10s", func(*misused) { WithSlotRest(-1) }},
 		{"WithSlotRest", "use 0 to 10s", func(*misused) { WithSlotRest(10*time.Second + 1) }},
 		{"WithMarker", "", func(x *misused) { NewServer(x.world, NewSchema(), WithMarker[Replicated]()) }},
 	}
 	for _, option := range []any{ // options that take numbers, or nothing
-		Every, Priority, Once, OwnerOnly, ExceptOwner, Unreliable, Immediate, WithCoding, WithoutCompact, WithMTU, WithWindow,
+		Every, Priority, Once, Newest, Snap, OwnerOnly, ExceptOwner, Unreliable, Immediate, WithCoding, WithoutCompact, WithMTU, WithWindow,
 		WithSeed, WithoutChecksum, WithTickRate, WithBaselineInterval, WithWorkers, WithTimeout, WithSlotRest,
 		WithStateHash, WithMaxEntities, WithJoinData,
 	} {

@@ -27,7 +27,7 @@ func TestOneGoroutineTestsStartNone(t *testing.T) {
 	require.NoError(t, err)
 	inside, err := filepath.Glob("internal/*/*_test.go")
 	require.NoError(t, err)
-	beside, err := filepath.Glob("[pr]*/*_test.go") // playout and rewind
+	beside, err := filepath.Glob("[ir]*/*_test.go") // interpolation and rewind
 	require.NoError(t, err)
 	files, claims := token.NewFileSet(), 0
 	for _, name := range slices.Concat(names, inside, beside) {

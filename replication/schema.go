@@ -57,6 +57,15 @@ func (s *Schema) mustExist() {
 //	counter                   a number that stays the same or grows a little
 //	jump                      a float in steps, or an angle, that does not move steadily
 //
+// Three keys, and the options [Snap], [Hermite] and [Newest], declare how a component looks between two states: package
+// interpolation shows it so, and package rewind judges by it. Floats, rotations and integers with linear or wrap move;
+// all else changes at the time of the next state.
+//
+//	hold                      a field that would move changes then, too
+//	cut                       a change of the field is a discontinuity: nothing of the entity that is under the same
+//	                          condition moves between the two states
+//	place                     a float that is a coordinate of the entity, for rewind: up to three, in one component
+//
 // Ranges and steps of an int64, and so of a [time.Duration], may be written as durations: range=0s:1h,step=1ms.
 //
 // Without a tag a bool takes one bit, an integer its full width (int and uint: 64 bits) and a float all its bits.

@@ -294,7 +294,7 @@ func TestTextDoesNotDependOnHowATagIsWritten(t *testing.T) {
 		{reflect.TypeFor[uint16](), "counter", "counter"},
 		{f32, "range=0:1,step=0.1", "range=0:1,step=0.1,linear"},
 		{f32, "angle,bits=8", "wrap,angle,bits=8"},
-		{f32, "half", "half,jump"},
+		{f32, "half,hold", "half,jump"},
 		{
 			reflect.TypeFor[time.Duration](), "range=0s:1h30m,step=1ms", "range=0:5400000000000,step=1e6",
 		},

@@ -119,7 +119,8 @@ func OnClientMessage[T any](s *Server, handle func(from *Peer, message T)) {
 //
 // It is called in [Client.Frame], after the world was brought up to date: reliable messages in the order in which the
 // server sent them, each once, and unless they are [Immediate] not before the world is as it was then, see
-// [RegisterMessage]. It may change the world, and send messages. It must not call Receive or Frame.
+// [RegisterMessage], and not before package interpolation, if it is attached, shows that moment. It may change the
+// world, and send messages. It must not call Receive or Frame.
 //
 // Panics if T is not registered with [RegisterMessage].
 func OnServerMessage[T any](c *Client, handle func(message T)) {

@@ -71,15 +71,13 @@ func WithWorkers(n int) ServerOption {
 	return config.ServerFunc(func(o *config.ServerOptions) { o.Workers = n })
 }
 
-// WithSlotRest lets the slot of an entity that has ended rest for a while before another entity gets it. By default
-// the next one to spawn gets it, and a client that shows the end later, because it uses [playout.Linger] or its budget
-// is short, has to cut that short. In games that spawn all the time, set it to the latency plus the delay of play-out.
-// More slots are in use then, and entities take a little more room in packets, but never more than twice as many slots
-// as there are entities at a time: if more are needed, the one that has rested longest is used again.
+// WithSlotRest lets the slot of an entity that has ended rest for a while before another entity gets it. By default the
+// next one to spawn gets it, and a client that shows the end later, because it uses package interpolation or its budget
+// is short, has to cut that short. In games that spawn all the time, set it to the latency plus the delay of
+// interpolation. More slots are in use then, and entities take a little more room in packets, but never more than twice
+// as many slots as there are entities at a time: if more are needed, the one that has rested longest is used again.
 //
 // Panics outside 0 to 10 seconds.
-//
-// [playout.Linger]: https://pkg.go.dev/github.com/arche-replicate/arche-replicate/replication/playout#Linger
 func WithSlotRest(d time.Duration) ServerOption {
 	if d < 0 || d > mostSlotRest {
 		panic(fmt.Sprintf("replication: WithSlotRest(%v): use 0 to %v", d, mostSlotRest))

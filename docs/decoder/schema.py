@@ -71,7 +71,8 @@ class Schema:
         for line in lines[1:-1]:
             word, _, name = line.partition(" ")
             if word in ("component", "resource"):
-                current = Component(name, word == "resource")
+                # Behind the name is how clients show the component between two states.
+                current = Component(name.split(" ")[0], word == "resource")
                 self.components.append(current)
             elif word in ("message", "input"):
                 # These have numbers of their own, and are not in state packets.

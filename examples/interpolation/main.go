@@ -1,6 +1,6 @@
 // Command interpolation draws what a player sees of a ball that swings to and fro: 20 states per second, over a line
 // that loses and delays packets, at 144 frames per second. Each row is a frame. On the left the ball is where the
-// newest state has it, on the right where package playout shows it. At the end it prints how smooth both were.
+// newest state has it, on the right where package interpolation shows it. At the end it prints how smooth both were.
 //
 //	go run ./examples/interpolation
 package main
@@ -16,8 +16,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/interpolation"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
-	"github.com/arche-replicate/arche-replicate/replication/playout"
 )
 
 type Position struct {
@@ -43,8 +43,8 @@ func main() {
 	server := replication.NewServer(&world, schema, replication.WithTickRate(ticks))
 	peer := server.Connect(link.Down.Send)
 	client := replication.NewClient(&clientWorld, schema, link.Up.Send)
-	view := playout.New(client)
-	playout.InterpolateInto[Position, Drawn](view)
+	view := interpolation.Attach(client)
+	interpolation.Into[Position, Drawn](view)
 
 	positionID := ecs.ComponentID[Position](&world)
 	ball := world.NewEntity(positionID, replication.ReplicatedID(&world))
@@ -68,7 +68,6 @@ func main() {
 		if err := client.Frame(time.Second / fps); err != nil {
 			log.Fatal(err)
 		}
-		view.Advance(time.Second / fps)
 		for _, e := range client.Entities() {
 			p, d := (*Position)(clientWorld.Get(e, shown)), (*Drawn)(clientWorld.Get(e, drawn))
 			if d == nil || frame < 5*fps { // let it settle
@@ -98,7 +97,7 @@ func flags() (line netsim.Config, rows int) {
 	flag.IntVar(&rows, "rows", 44, "frames to draw")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(),
-			"interpolation draws a swinging ball as a client gets it and as package playout shows it.")
+			"interpolation draws a swinging ball as a client gets it and as package interpolation shows it.")
 		flag.PrintDefaults()
 	}
 	if flag.Parse(); flag.NArg() > 0 {

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/interpolation"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
-	"github.com/arche-replicate/arche-replicate/replication/playout"
 	"github.com/arche-replicate/arche-replicate/replication/rewind"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -45,7 +45,7 @@ type game struct {
 	past          *rewind.History
 	peer          *replication.Peer
 	client        *replication.Client
-	view          *playout.Playout
+	view          *interpolation.Interpolation
 	target        ecs.Entity
 	speed         float64         // of the target, in metres per second
 	places        []float32       // of the target, by tick
@@ -73,10 +73,8 @@ func main() {
 		g := &game{world: ecs.NewWorld(), mirror: ecs.NewWorld(), speed: 6, screen: map[uint32]bool{}}
 		g.server = replication.NewServer(&g.world, schema, replication.WithTickRate(ticks))
 		g.past, g.peer = rewind.New(g.server), g.server.Connect(link.Down.Send)
-		rewind.Keep[Position](g.past)
 		g.client = replication.NewClient(&g.mirror, schema, link.Up.Send)
-		g.view = playout.New(g.client)
-		playout.Interpolate[Position](g.view)
+		g.view = interpolation.Attach(g.client)
 		g.target = g.world.NewEntity(ecs.ComponentID[Position](&g.world), replication.ReplicatedID(&g.world))
 		for step := range 120 * steps {
 			link.Step()
@@ -100,8 +98,7 @@ func (g *game) tick() {
 	if shot, ok := replication.Input[Shot](g.peer, next); ok && next > 5*ticks {
 		g.shots++
 		if view, err := g.past.View(g.peer, replication.Tick(uint32(next))); err == nil && rewind.Get(view, g.target, &at) {
-			tick, part := view.Time()
-			for i, x := range []float32{at.X, g.places[tick+uint32(part+0.5)]} {
+			for i, x := range []float32{at.X, g.places[view.Time().Add(0.5).Tick]} {
 				if hits(shot.Aim, x) == g.screen[uint32(next)] {
 					g.right[i]++
 				}
@@ -119,7 +116,6 @@ func (g *game) tick() {
 // draw is a frame of the client, in which the player shoots if there is a new tick.
 func (g *game) draw(dt time.Duration) {
 	_ = g.client.Frame(dt) // does not fail here: the ends have one schema
-	g.view.Advance(dt)
 	tick := g.client.InputTick()
 	if _, given := g.screen[uint32(tick)]; !given {
 		for _, e := range g.client.Entities() {

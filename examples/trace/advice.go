@@ -86,7 +86,7 @@ type adviser struct {
 	base   report // of the unchanged trace
 	advice advice
 
-	moving  map[string]bool // fields that play-out moves
+	moving  map[string]bool // fields that interpolation moves
 	halves  retags          // tags with half the step, for all fields that have them
 	doubles retags
 	jobs    []job

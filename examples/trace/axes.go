@@ -23,7 +23,7 @@ type axes struct {
 	cells   []reflect.Value // by axis: the latest row's value, after carve
 }
 
-// place is the component of the axes. Package playout needs a type that is known at compile time. With two axes, Z is
+// place is the component of the axes. Package interpolation needs a type that is known at compile time. With two axes, Z is
 // not replicated.
 type place[F float32 | float64] struct{ X, Y, Z F }
 

@@ -268,8 +268,8 @@ what it saves. They are made from the first half and measured on the second too.
     go run ./examples/trace -in match.csv -tune
 
 With -render the trace is replayed for a client that draws 144 frames per second
-with package playout, and FILE.svg shows what came of it: where an entity truly
-was, where the newest state had it, and where play-out showed it, and how far
+with package interpolation, and FILE.svg shows what came of it: where an entity truly
+was, where the newest state had it, and where interpolation showed it, and how far
 both were from the truth. Without -entity it is the one that moves most.
 
     go run ./examples/trace -render path.svg -loss 0.1 -reorder 0.1 match.csv

@@ -46,10 +46,10 @@
 //	go run ./examples/trace -render path.svg -rtt 6 -loss 0.1 -reorder 0.1 -in match.csv
 //
 // With -render a client draws 144 frames per second, and the picture shows one entity ([film],
-// [chart]): its true path, the newest state that the client had, and what package playout made of
-// it. Each axis has a panel. The last panel shows how far both were from the truth: play-out at the
+// [chart]): its true path, the newest state that the client had, and what package interpolation made of
+// it. Each axis has a panel. The last panel shows how far both were from the truth: interpolation at the
 // moment that it showed, the newest state at the moment at which a packet that was not held back
-// had left. Starved frames are counted over all of the trace. Package playout needs a component type
+// had left. Starved frames are counted over all of the trace. Package interpolation needs a component type
 // that is known at compile time, so the position becomes a component of its own if the trace has it
 // in one with other fields ([axes]).
 //

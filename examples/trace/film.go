@@ -11,7 +11,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 
 	"github.com/arche-replicate/arche-replicate/replication"
-	"github.com/arche-replicate/arche-replicate/replication/playout"
+	"github.com/arche-replicate/arche-replicate/replication/interpolation"
 )
 
 // vector is a position. With two axes, the third is 0.
@@ -30,7 +30,7 @@ type film struct {
 	oneWay float64 // how long the fastest packets take
 	truth  []truth // by tick
 	frames []frame
-	stats  playout.Stats
+	stats  interpolation.Stats
 	faults mismatches
 }
 
@@ -43,10 +43,10 @@ type truth struct {
 // frame is one that was drawn.
 type frame struct {
 	time   float64
-	shown  float64 // the moment that play-out showed
+	shown  float64 // the moment that was shown
 	newest vector  // the place in the newest state
-	drawn  vector  // the place by play-out
-	alive  bool    // in this frame, play-out showed the entity
+	drawn  vector  // the place that was shown
+	alive  bool    // in this frame, the entity was shown
 }
 
 // truthAt returns where the entity was at any time: between ticks it moves linearly.
@@ -179,7 +179,7 @@ type camera struct {
 	steps  int // of a tick
 	view   view
 
-	base uint32              // the server's tick at the trace's first one
+	base replication.Tick    // the server's tick at the trace's first one
 	ids  []replication.NetID // the entity's network IDs that the client may show, the newest last
 }
 
@@ -210,7 +210,6 @@ func (c *camera) shoot() error {
 			if _, err := m.see(now, dt); err != nil {
 				return err
 			}
-			c.view.play.Advance(dt)
 			c.film.frames = append(c.film.frames, c.draw(m, at))
 		}
 		m.send(now)
@@ -238,7 +237,7 @@ func (c *camera) tick(first uint64, now int64) (end bool, err error) {
 	c.film.truth = append(c.film.truth, last)
 	p.server.Replicate()
 	if now == 0 {
-		c.base = uint32(p.server.Tick())
+		c.base = p.server.Tick()
 	}
 	if id, ok := p.server.NetID(p.stage.actors[c.film.entity]); ok && (len(c.ids) == 0 || c.ids[len(c.ids)-1] != id) {
 		c.ids = append(c.ids, id)
@@ -252,11 +251,11 @@ func (c *camera) tick(first uint64, now int64) (end bool, err error) {
 // draw returns what the client shows.
 func (c *camera) draw(m *mirror, at float64) frame {
 	f := frame{time: at}
-	tick, part, ok := c.view.play.Time()
+	moment, ok := c.view.play.Time()
 	if !ok {
 		return f
 	}
-	f.shown = float64(int32(tick-c.base)) + float64(part)
+	f.shown = moment.Sub(replication.Time{Tick: c.base})
 	for i := len(c.ids) - 1; i >= 0; i-- {
 		e, ok := m.client.Entity(c.ids[i])
 		if !ok {
@@ -271,9 +270,9 @@ func (c *camera) draw(m *mirror, at float64) frame {
 	return f
 }
 
-// view is the play-out of a mirror.
+// view is the interpolation of a mirror.
 type view struct {
-	play          *playout.Playout
+	play          *interpolation.Interpolation
 	newest, drawn func(e ecs.Entity) (vector, bool)
 }
 
@@ -288,8 +287,8 @@ func newView(m *mirror, where *axes) view {
 type drawn[F float32 | float64] place[F]
 
 func viewOf[F float32 | float64](m *mirror) view {
-	play := playout.New(m.client)
-	playout.InterpolateInto[place[F], drawn[F]](play)
+	play := interpolation.Attach(m.client)
+	interpolation.Into[place[F], drawn[F]](play)
 	read := func(id ecs.ID) func(e ecs.Entity) (vector, bool) {
 		return func(e ecs.Entity) (vector, bool) {
 			p := (*place[F])(m.world.Get(e, id)) // drawn has the same memory

@@ -60,9 +60,9 @@ type dot struct{ time, value float64 }
 
 // The classes of lines.
 const (
-	classTruth   = "truth"
-	classNewest  = "newest"
-	classPlayout = "playout"
+	classTruth  = "truth"
+	classNewest = "newest"
+	classShown  = "shown"
 )
 
 // newChart chooses the part of a film that is drawn.
@@ -96,7 +96,7 @@ func newChart(cfg config, f *film) (*chart, error) {
 		f.entity, number(f.rate),
 		number(cfg.fps))
 	c.subheading = fmt.Sprintf("%s %% lost, %s %% doubled, %s %% held back, %.0f ms one way; "+
-		"play-out is %.0f ms behind the server, %.2f %% of frames starved", number(100*cfg.loss), number(100*cfg.dup),
+		"interpolation is %.0f ms behind the server, %.2f %% of frames starved", number(100*cfg.loss), number(100*cfg.dup),
 		number(100*cfg.reorder), 1000*f.oneWay/f.rate, 1000*delay/float64(frames),
 		100*float64(f.stats.Starved)/float64(max(f.stats.Frames, 1)))
 	return c, nil
@@ -104,7 +104,7 @@ func newChart(cfg config, f *film) (*chart, error) {
 
 // paths returns the lines of an axis.
 func (f *film) paths(axis int) []line {
-	truth, newest, drawn := line{class: classTruth}, line{class: classNewest}, line{class: classPlayout}
+	truth, newest, drawn := line{class: classTruth}, line{class: classNewest}, line{class: classShown}
 	for i, t := range f.truth {
 		truth.add(float64(i)/f.rate, t.at[axis], t.alive)
 	}
@@ -115,10 +115,10 @@ func (f *film) paths(axis int) []line {
 	return []line{truth, newest, drawn}
 }
 
-// errors returns how far the entity was shown from the truth: by play-out at the moment that it showed, by the newest
+// errors returns how far the entity was shown from the truth: by interpolation at the moment that it showed, by the newest
 // state at the moment at which the fastest packets left that arrived with the frame.
 func (f *film) errors() []line {
-	newest, drawn := line{class: classNewest}, line{class: classPlayout}
+	newest, drawn := line{class: classNewest}, line{class: classShown}
 	for _, fr := range f.frames {
 		then, ok1 := f.truthAt(fr.time - f.oneWay)
 		shown, ok2 := f.truthAt(fr.shown)
@@ -146,7 +146,7 @@ func (l *line) cut(begin, end float64) {
 	l.points = kept
 }
 
-// settling is the time in seconds in which play-out learns how much delay the network needs. A picture begins after it
+// settling is the time in seconds in which interpolation learns how much delay the network needs. A picture begins after it
 // if the trace is long enough.
 const settling = 2
 

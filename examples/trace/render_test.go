@@ -114,15 +114,15 @@ func behind(path, truth []dot, delay float64) float64 {
 	return sum / n
 }
 
-// The picture shows play-out on the true path, with the delay of the heading, and the newest state not so.
+// The picture shows interpolation on the true path, with the delay of the heading, and the newest state not so.
 func TestRenderShowsTheDelayedTruth(t *testing.T) {
 	d, stdout := draw(t, circle(10), "-rtt", "3", "-loss", "0.1", "-reorder", "0.1")
 	require.Contains(t, stdout, "entity 7:", "the one that moves most")
 	require.Contains(t, stdout, "10 % lost, 0 % doubled, 10 % held back, 50 ms one way")
-	for _, want := range []string{"Position.X, in units of the trace", "seconds from the beginning of the trace", "play-out", "newest state"} {
+	for _, want := range []string{"Position.X, in units of the trace", "seconds from the beginning of the trace", "interpolated", "newest state"} {
 		require.Contains(t, d.texts, want)
 	}
-	_, rest, ok := strings.Cut(stdout, "play-out is ")
+	_, rest, ok := strings.Cut(stdout, "interpolation is ")
 	require.True(t, ok)
 	var ms float64
 	_, err := fmt.Sscanf(rest, "%f ms", &ms)
@@ -131,13 +131,13 @@ func TestRenderShowsTheDelayedTruth(t *testing.T) {
 	delay := ms / 1000 * plotWidth / 2 // in pixels; the picture shows 2 seconds
 
 	require.Len(t, d.paths[classTruth], 2)
-	require.Len(t, d.paths[classPlayout], 3, "one is the error")
+	require.Len(t, d.paths[classShown], 3, "one is the error")
 	for axis, truth := range d.paths[classTruth] {
 		require.Len(t, truth, 41)
-		played, newest := d.paths[classPlayout][axis], d.paths[classNewest][axis]
+		played, newest := d.paths[classShown][axis], d.paths[classNewest][axis]
 		require.Greater(t, len(played), 250, "it moves in almost every frame")
 		require.Greater(t, len(newest), 40)
-		require.Equal(t, 1, d.moves[classPlayout][axis])
+		require.Equal(t, 1, d.moves[classShown][axis])
 		require.Less(t, behind(played, truth, delay), 1., "pixels")
 		require.Greater(t, behind(played, truth, 0), 20., "the delay is real")
 		require.Greater(t, behind(newest, truth, plotWidth/2*0.05), 3., "it stands still between states")
@@ -148,7 +148,7 @@ func TestRenderShowsTheDelayedTruth(t *testing.T) {
 		}
 		return sum
 	}
-	require.Greater(t, mean(d.paths[classPlayout][2]), mean(d.paths[classNewest][2])+10, "it is lower, nearer to 0")
+	require.Greater(t, mean(d.paths[classShown][2]), mean(d.paths[classNewest][2])+10, "it is lower, nearer to 0")
 }
 
 // Where an entity is gone, no line is drawn.
@@ -162,7 +162,7 @@ func TestRenderLeavesGaps(t *testing.T) {
 		}
 	}
 	d, _ := draw(t, trace, "-rtt", "2", "-entity", "4", "-from", "2.5s", "-span", "2.4s")
-	for _, class := range []string{classTruth, classNewest, classPlayout} {
+	for _, class := range []string{classTruth, classNewest, classShown} {
 		require.Equal(t, 2, d.moves[class][0], class)
 	}
 }
@@ -189,7 +189,7 @@ func TestRenderFindsPositions(t *testing.T) {
 		}
 		d, _ := draw(t, trace, "-rtt", "2")
 		require.Contains(t, d.texts, c.panel+", in units of the trace")
-		truth, played := d.paths[classTruth][0], d.paths[classPlayout][0]
+		truth, played := d.paths[classTruth][0], d.paths[classShown][0]
 		require.NotEmpty(t, truth)
 		require.Greater(t, len(played), 280)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // What moves less than a step a tick does not move evenly: it stands still for some ticks and then goes
-// a step. Package playout names such a component while a game runs; here it is measured for each field,
+// a step. Package interpolation names such a component while a game runs; here it is measured for each field,
 // with the step that would help.
 
 // slowness is how often a field is too slow for its step, in ticks.
@@ -43,7 +43,7 @@ func (s *slowness) even(key, value string) string {
 	return key + "=" + strconv.FormatFloat(math.Floor(step/unit+1e-9)*unit, 'g', 3, 64)
 }
 
-// moves reports whether play-out shows values of the field between its steps.
+// moves reports whether interpolation shows values of the field between its steps.
 func (f *field) moves() bool {
 	_, _, scaled := f.precision()
 	items := strings.Split(f.tag, ",")

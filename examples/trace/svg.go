@@ -25,13 +25,13 @@ const style = `
 svg { font: 12px system-ui, sans-serif; }
 .paper { fill: #ffffff; } .frame { fill: none; stroke: #afb8c1; } .grid { stroke: #eaeef2; }
 text { fill: #1f2328; } .quiet { fill: #59636e; } .heading { font-size: 15px; font-weight: 600; }
-.truth, .newest, .playout { fill: none; stroke-linejoin: round; }
+.truth, .newest, .shown { fill: none; stroke-linejoin: round; }
 .truth { stroke: #b4bcc6; stroke-width: 5; }
-.newest { stroke: #bc4c00; stroke-width: 1.4; } .playout { stroke: #0969da; stroke-width: 2; }
+.newest { stroke: #bc4c00; stroke-width: 1.4; } .shown { stroke: #0969da; stroke-width: 2; }
 @media (prefers-color-scheme: dark) {
 .paper { fill: #0d1117; } .frame { stroke: #57606a; } .grid { stroke: #21262d; }
 text { fill: #e6edf3; } .quiet { fill: #9198a1; }
-.truth { stroke: #57606a; } .newest { stroke: #f0883e; } .playout { stroke: #58a6ff; }
+.truth { stroke: #57606a; } .newest { stroke: #f0883e; } .shown { stroke: #58a6ff; }
 }
 `
 
@@ -39,7 +39,7 @@ text { fill: #e6edf3; } .quiet { fill: #9198a1; }
 var legend = []struct{ class, text string }{
 	{classTruth, "true path, at the server"},
 	{classNewest, "newest state"},
-	{classPlayout, "play-out"},
+	{classShown, "interpolated"},
 }
 
 // svg draws the chart.

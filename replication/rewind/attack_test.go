@@ -23,8 +23,7 @@ func TestAnyClaimIsSafe(t *testing.T) {
 		seed := replicationtest.Seed(t) + i
 		r := rand.New(rand.NewPCG(seed, 5))
 		first := replicationtest.Pick[uint32](r, 1, 1<<31-100, 1<<32-100)
-		g := newGame(t, seed, 20, 0.1, replicationtest.FirstTick(first))
-		Keep[Position](g.history, Place("X", "Y"), Snap(1))
+		g := newGameOf(t, seed, 20, 0.1, newSchema(replication.Snap(1)), replicationtest.FirstTick(first))
 		Keep[Pose](g.history)
 		pose := ecs.ComponentID[Pose](g.world)
 		g.exact, g.playing = false, false
@@ -83,7 +82,7 @@ func TestAnyClaimIsSafe(t *testing.T) {
 			v, err := g.history.View(g.peer, replication.Tick(wild(uint32(now)+1)))
 			if err == nil {
 				seen++
-				tick, part := v.Time()
+				tick, part := uint32(v.Time().Tick), v.Time().Fraction
 				require.LessOrEqual(t, int32(replication.Tick(tick)-now), int32(0))
 				require.True(t, part >= 0 && part < 1)
 				views = append(views[max(0, len(views)-5):], v)

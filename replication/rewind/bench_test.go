@@ -23,8 +23,6 @@ func benchGame(tb testing.TB, entities int, rest bool) (g *game, all []ecs.Entit
 	replication.RegisterInput[Shot](schema)
 	g = newGameOf(tb, 1, 60, 0.05, schema)
 	g.delay = 0.2
-	Keep[Body](g.history)
-	Keep[Position](g.history, Place("X", "Y"))
 	body := ecs.ComponentID[Body](g.world)
 	for i := range entities {
 		e := g.spawn(float32(i))
@@ -110,7 +108,6 @@ func TestViewsAllocateNothing(t *testing.T) {
 // TestReplicatedComponentsCostNothingPerTick: nothing is called and nothing copied.
 func TestReplicatedComponentsCostNothingPerTick(t *testing.T) {
 	g := newGame(t, 1, 60, 0)
-	Keep[Position](g.history)
 	require.Empty(t, *g.history.in.Captured)
 	Keep[Body](g.history) // not in this schema
 	require.Len(t, *g.history.in.Captured, 1)

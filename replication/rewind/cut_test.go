@@ -11,23 +11,12 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// TestCutTakesPathsWithoutIndices: what play-out is given, the history is given, too.
-func TestCutTakesPathsWithoutIndices(t *testing.T) {
-	type wheels struct {
-		Mounted [2]uint8 `repl:"counter"`
-	}
-	schema, world := replication.NewSchema(), ecs.NewWorld()
-	replication.Register[wheels](schema)
-	h := New(replication.NewServer(&world, schema))
-	require.NotPanics(t, func() { Cut[wheels](h, "Mounted") })
-	require.PanicsWithValue(t, `rewind: Cut: rewind.wheels has no replicated field "Steered"`,
-		func() { Cut[wheels](h, "Mounted", "Steered") })
-}
-
-// TestConditionsHaveCountersOfTheirOwn: as in package playout, what comes under a condition is cut by a counter under the
+// TestConditionsHaveCountersOfTheirOwn: as in package interpolation, what comes under a condition is cut by a counter under the
 // same condition, and that cuts nothing else.
 func TestConditionsHaveCountersOfTheirOwn(t *testing.T) {
-	type Teleports struct{ N uint8 }
+	type Teleports struct {
+		N uint8 `repl:"cut"`
+	}
 	type Aim struct {
 		Yaw float32 `repl:"range=-1000:1000,step=0.01"`
 	}
@@ -39,9 +28,6 @@ func TestConditionsHaveCountersOfTheirOwn(t *testing.T) {
 	for _, loss := range []float64{0, 0.1} {
 		g := newGameOf(t, replicationtest.Seed(t), 20, loss, schema)
 		g.delay = 0.25
-		Keep[Position](g.history)
-		Keep[Aim](g.history)
-		Cut[Teleports](g.history)
 		e := g.spawn(0)
 		aim, count := ecs.ComponentID[Aim](g.world), ecs.ComponentID[Teleports](g.world)
 		g.world.Add(e, aim, count)
@@ -70,7 +56,7 @@ func TestConditionsHaveCountersOfTheirOwn(t *testing.T) {
 			var own, other Position
 			require.True(t, Get(v, e, &own) && Get(v, walker, &other))
 			require.Equal(t, other, own, "the counter cuts nothing else")
-			tick, part := v.Time()
+			tick, part := uint32(v.Time().Tick), v.Time().Fraction
 			require.True(t, a.Yaw < 16 || a.Yaw >= 900 && a.Yaw < 916, "%v is in between", a.Yaw)
 			if next := (tick + 1) % 16; next == 0 && part > 0 {
 				cut++

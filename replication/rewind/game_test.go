@@ -22,7 +22,7 @@ import (
 
 // Position is where somebody is, in metres.
 type Position struct {
-	X, Y float32 `repl:"range=-1000:1000,step=0.01"`
+	X, Y float32 `repl:"range=-1000:1000,step=0.01,place"`
 }
 
 // Shot is an input.
@@ -80,7 +80,7 @@ type game struct {
 	rng       *rand.Rand
 	rate      float64 // ticks per second
 	fps       float64
-	delay     float64 // of the play-out behind the server
+	delay     float64 // of what is shown behind the server
 	parts     int     // precision of stamps, bits
 	now, last float64
 	nextTick  float64
@@ -97,7 +97,8 @@ type game struct {
 	position      ecs.ID
 	mover         ecs.Entity
 
-	playing   bool // the client has a play-out
+	playing   bool // the client stamps its inputs
+	hooked    bool // it does so, and gives inputs, within Frame
 	shift     float64
 	frame     func()            // called in every frame of the client, before it gives inputs
 	received  func()            // called by the server after each packet
@@ -110,10 +111,15 @@ type game struct {
 }
 
 func newGame(t testing.TB, seed uint64, rate float64, loss float64, opts ...replication.ServerOption) *game {
+	return newGameOf(t, seed, rate, loss, newSchema(), opts...)
+}
+
+// newSchema returns a schema with positions that are registered with some options.
+func newSchema(opts ...replication.ComponentOption) *replication.Schema {
 	schema := replication.NewSchema()
-	replication.Register[Position](schema)
+	replication.Register[Position](schema, opts...)
 	replication.RegisterInput[Shot](schema)
-	return newGameOf(t, seed, rate, loss, schema, opts...)
+	return schema
 }
 
 func newGameOf(t testing.TB, seed uint64, rate, loss float64, schema *replication.Schema, opts ...replication.ServerOption) *game {
@@ -136,9 +142,7 @@ func newGameOf(t testing.TB, seed uint64, rate, loss float64, schema *replicatio
 	g.inside = seam.OfClient(g.client)
 	for i := range g.inside.Schema.Components {
 		if c := &g.inside.Schema.Components[i]; c.Typ == reflect.TypeFor[Position]() {
-			kernel, err := blend.New(c)
-			require.NoError(t, err)
-			g.kernel, g.words = kernel, c.Words
+			g.kernel, g.words = blend.New(c), c.Words
 		}
 	}
 	g.position = ecs.ComponentID[Position](g.world)
@@ -206,19 +210,30 @@ func (g *game) shown() blend.Time {
 
 func (g *game) clientFrame() {
 	g.down.receive(g.now, func(p []byte) { _ = g.client.Receive(p) })
-	g.show()
 	if g.frame != nil {
 		g.frame()
 	}
-	if g.exact {
-		g.giveInput(g.inputTick())
-	} else {
+	if !g.hooked { // behind the interpolation, if there is one
+		g.hooked = true
+		*g.inside.Attached = append(*g.inside.Attached, func(time.Duration) {
+			if g.show(); g.exact {
+				g.giveInput(g.inputTick())
+			}
+		})
+	}
+	g.inside.Messages.Inputs.Give = nil
+	if !g.exact {
 		g.inside.Messages.Inputs.Give = func(tick delta.Tick) {
 			if uint32(tick) == g.inputTick() {
 				g.giveInput(uint32(tick))
 			}
 		}
 	}
+	g.clientStep()
+}
+
+// clientStep lets the time pass for the client since it last did.
+func (g *game) clientStep() {
 	dt := time.Duration((g.now - g.last) * float64(time.Second))
 	g.last = g.now
 	require.NoError(g.t, g.client.Frame(dt))
@@ -237,7 +252,7 @@ func (g *game) giveInput(tick uint32) {
 	}
 }
 
-// show notes the time that is shown for the next inputs, as play-out does.
+// show notes the time that is shown for the next inputs, as package interpolation does.
 func (g *game) show() {
 	if at := g.shown(); g.playing && g.client.Connected() {
 		g.inside.Messages.Shown = wire.Stamp{Tick: at.Tick, Part: at.Part, Precision: uint8(g.parts), Valid: true}

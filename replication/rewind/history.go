@@ -3,22 +3,24 @@
 // judges the shot by exactly that.
 //
 //	history := rewind.New(server)
-//	rewind.Keep[Position](history)
 //	...
 //	view, err := history.View(peer, tick) // what this client showed when it gave its input for the tick
 //	var at Position
 //	shown := err == nil && rewind.Get(view, target, &at)
 //
-// Inputs carry the play-out time that the client showed, which package playout sets. The two states that the client
-// blended come from the histories that the server keeps for its updates anyway, and the client's acknowledgements show
-// which of them it had. Nothing that is replicated is copied per tick, and the world is not changed.
+// Inputs carry the time that the client showed, which package interpolation sets. The schema declares how components
+// look between two states. The two that the client blended come from the histories that the server keeps for its
+// updates anyway, and the client's acknowledgements show which of them it had. Nothing that is replicated is copied per
+// tick, and the world is not changed.
 //
 // Everything here runs on the goroutine of the server, between calls of Replicate.
 package rewind
 
 import (
 	"fmt"
+	"math"
 	"reflect"
+	"time"
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -35,8 +37,8 @@ type History struct {
 	server  *replication.Server
 	in      seam.Server
 	limits  limits
-	kept    []kept
-	place   *placement // where entities are, for Near; nil: not known
+	kept    []*kept
+	place   *placement // where entities are, for Near; nil: the schema has no field with the tag place
 	cuts    []cut
 	watches map[*replication.Peer]*watch
 }
@@ -50,49 +52,56 @@ type limits struct {
 	slack  int32      // parts of a tick by which stamps may differ from a steady pace
 }
 
-// A kept component is one that views can be asked for.
+// A kept component is one that a view was asked for, or that is copied.
 type kept struct {
 	typ    reflect.Type
 	number int // in the schema
 	comp   *schema.Component
 	kernel *blend.Kernel
+	curve  *blend.Curve // nil: it moves straight
 	past   *delta.History
-	modes  []blend.FieldMode
-	snap   float64        // distance per tick from which on a step is a teleport; 0: none is
 	second unsafe.Pointer // memory for a value
-	raw    any            // *ring[T] if the component is not replicated
+
+	from, to   unsafe.Pointer // memory for two velocities, if there is a curve
+	velocities *delta.History
+	raw        any // *ring[T] if the component is not in the schema
 }
 
 // An Option configures a [History].
 type Option func(*History)
 
-// Limit sets how far back a view may go, in ticks before the latest one: one second by default, but never more than
-// three quarters of the server's window (see [replication.WithWindow]), since states must still be known around the
-// time that was shown. It limits how long after they took cover players may be hit.
+// Limit sets how far back a view may go before the latest tick: one second by default, but never more than three
+// quarters of the server's window (see [replication.WithWindow]), since states must still be known around the time that
+// was shown. It limits how long after they took cover players may be hit.
 //
-// [New] panics outside 1 to three quarters of the window.
-func Limit(ticks int) Option {
+// [New] panics unless it is above 0 and at most three quarters of the window.
+func Limit(d time.Duration) Option {
 	return func(h *History) {
-		if most := h.in.Opts.Window * 3 / 4; ticks < 1 || ticks > most {
-			panic(fmt.Sprintf("rewind: Limit(%d): use 1 to %d ticks, three quarters of the server's window, "+
-				"which WithWindow sets", ticks, most))
-		}
-		h.limits.rewind = delta.Tick(ticks)
+		h.limits.rewind = h.ticks("Limit", d, h.in.Opts.Window*3/4, "three quarters of the server's window, "+
+			"which WithWindow sets")
 	}
 }
 
-// Delay sets the longest play-out delay that is believed, in ticks: by how much the state that a client shows may be
+// Delay sets the longest delay of interpolation that is believed: by how much the state that a client shows may be
 // older than its newest one. The default is half a second. Clients with more jitter or loss than that allows are
 // refused.
 //
-// [New] panics outside 1 to the server's window.
-func Delay(ticks int) Option {
+// [New] panics unless it is above 0 and at most the server's window.
+func Delay(d time.Duration) Option {
 	return func(h *History) {
-		if ticks < 1 || ticks > h.in.Opts.Window {
-			panic(fmt.Sprintf("rewind: Delay(%d): use 1 to %d ticks, the server's window", ticks, h.in.Opts.Window))
-		}
-		h.limits.delay = delta.Tick(ticks)
+		h.limits.delay = h.ticks("Delay", d, h.in.Opts.Window, "the server's window")
 	}
+}
+
+// ticks returns a duration in ticks, rounded up. It is that of an option, and most is the largest.
+func (h *History) ticks(option string, d time.Duration, most int, what string) delta.Tick {
+	rate := h.in.Opts.TickRate
+	ticks := math.Ceil(d.Seconds()*float64(rate) - 1e-6)
+	if d <= 0 || ticks > float64(most) {
+		panic(fmt.Sprintf("rewind: %s(%v): use up to %v, %d ticks, %s", option, d,
+			time.Second*time.Duration(most)/time.Duration(rate), most, what))
+	}
+	return delta.Tick(max(ticks, 1))
 }
 
 // New returns a history of what the clients of a server show. Make it before clients connect: what was acknowledged
@@ -117,49 +126,50 @@ func New(s *replication.Server, opts ...Option) *History {
 	for _, o := range opts {
 		o(h)
 	}
+	for _, c := range blend.Cuts(h.in.Schema) {
+		h.cuts = append(h.cuts, cut{h.in.Snap.Histories[c.Number], c})
+	}
+	if k := schema.Place(h.in.Schema); k >= 0 {
+		h.place = newPlacement(h.add(k))
+	}
 	h.in.Opts.KeepArrivals = true
 	s.OnDisconnect(func(p *replication.Peer) { delete(h.watches, p) })
 	return h
 }
 
-// Keep makes a component available to views, see [Get].
+// Keep makes a component that is not in the schema available to views, see [Get]: its values at the end of the latest
+// ticks are copied, from the next Replicate on, and a view returns that of its tick. Those of the schema are available
+// anyway, and cost nothing until a view is asked for them.
 //
-// One that is in the schema costs nothing until a view is asked for it: its values are those that the client blended,
-// field by field as package playout does. Give it the options that the client gives to play-out. Of any other
-// component, the server's values at the end of the latest ticks are copied, from the next Replicate on; a view returns
-// that of its tick.
-//
-// Panics if T is kept already, or a resource of the schema, or if an option does not suit it.
-func Keep[T any](h *History, opts ...KeepOption) {
+// Panics if T is kept already, or in the schema.
+func Keep[T any](h *History) {
 	h.mustExist()
 	typ := reflect.TypeFor[T]()
+	if number, _ := h.component(typ); number >= 0 {
+		panic(fmt.Sprintf("rewind: Keep of %v, which is in the schema: views have it without Keep", typ))
+	}
 	if h.find(typ) != nil {
 		panic(fmt.Sprintf("rewind: %v is kept already: call Keep once", typ))
 	}
-	k := kept{typ: typ}
-	k.number, k.comp = h.component(typ)
-	for _, o := range opts {
-		if o == nil {
-			panic(fmt.Sprintf("rewind: Keep of %v: an option is nil: leave it out", typ))
-		}
-		if k.comp == nil {
-			panic(fmt.Sprintf("rewind: Keep of %v with options: they are for components of the schema, of which "+
-				"clients show what is between two states", typ))
-		}
-		o(h, &k)
+	r := newRing[T](h)
+	*h.in.Captured = append(*h.in.Captured, r.capture)
+	h.kept = append(h.kept, &kept{typ: typ, raw: r})
+}
+
+// add prepares a component of the schema for views.
+func (h *History) add(number int) *kept {
+	comp := &h.in.Schema.Components[number]
+	k := &kept{
+		typ: comp.Typ, number: number, comp: comp, kernel: blend.New(comp), past: h.in.Snap.Histories[number],
+		second: reflect.New(comp.Typ).UnsafePointer(),
 	}
-	if k.comp == nil {
-		r := newRing[T](h)
-		*h.in.Captured = append(*h.in.Captured, r.capture)
-		k.raw = r
-	} else {
-		kernel, err := blend.New(k.comp, k.modes...)
-		if err != nil {
-			panic("rewind: Keep: " + err.Error())
-		}
-		k.kernel, k.past, k.second = kernel, h.in.Snap.Histories[k.number], unsafe.Pointer(new(T))
+	if k.curve = blend.NewCurve(h.in.Schema, k.kernel); k.curve != nil {
+		k.velocities = h.in.Snap.Histories[k.curve.Number]
+		k.from = reflect.New(k.curve.Velocity.Typ).UnsafePointer()
+		k.to = reflect.New(k.curve.Velocity.Typ).UnsafePointer()
 	}
 	h.kept = append(h.kept, k)
+	return k
 }
 
 // mustExist panics if there is no history.
@@ -174,7 +184,7 @@ func (h *History) component(typ reflect.Type) (number int, c *schema.Component) 
 	for i := range h.in.Schema.Components {
 		if c = &h.in.Schema.Components[i]; c.Typ == typ {
 			if c.Resource {
-				panic(fmt.Sprintf("rewind: %v is a resource: only components of entities can be kept", typ))
+				panic(fmt.Sprintf("rewind: %v is a resource: only components of entities have views", typ))
 			}
 			return i, c
 		}
@@ -184,9 +194,9 @@ func (h *History) component(typ reflect.Type) (number int, c *schema.Component) 
 
 // find returns what is kept of a type, or nil.
 func (h *History) find(typ reflect.Type) *kept {
-	for i := range h.kept {
-		if h.kept[i].typ == typ {
-			return &h.kept[i]
+	for _, k := range h.kept {
+		if k.typ == typ {
+			return k
 		}
 	}
 	return nil
@@ -199,7 +209,7 @@ func (h *History) find(typ reflect.Type) *kept {
 //
 // The client shows an entity that is new to it in its first state until the time of that state.
 //
-// Panics if T is not kept, or if out is nil.
+// Panics if T is neither in the schema nor kept, or if out is nil.
 func Get[T any](v View, e ecs.Entity, out *T) bool {
 	if v.history == nil {
 		return false
@@ -219,7 +229,7 @@ func Get[T any](v View, e ecs.Entity, out *T) bool {
 // ecs.Relation. The target is the zero entity if there was none, if the client did not show it, or if it no longer
 // exists. ok is as that of [Get].
 //
-// Panics if T is not kept, or is no relation whose target is replicated.
+// Panics if T is no relation whose target is replicated.
 func Target[T any](v View, e ecs.Entity) (target ecs.Entity, ok bool) {
 	if v.history == nil {
 		return target, false
@@ -243,11 +253,15 @@ func Target[T any](v View, e ecs.Entity) (target ecs.Entity, ok bool) {
 
 // mustFind returns what is kept of a type, and panics if that is nothing.
 func (h *History) mustFind(what string, typ reflect.Type) *kept {
-	k := h.find(typ)
-	if k == nil {
-		panic(fmt.Sprintf("rewind: %s of %v, which is not kept: call Keep when the history is made", what, typ))
+	if k := h.find(typ); k != nil {
+		return k
 	}
-	return k
+	number, _ := h.component(typ)
+	if number < 0 {
+		panic(fmt.Sprintf("rewind: %s of %v, which is neither in the schema nor kept: call Keep when the history "+
+			"is made", what, typ))
+	}
+	return h.add(number)
 }
 
 // slotOf returns the slot that has an entity's components of a class.

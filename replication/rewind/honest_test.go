@@ -9,7 +9,6 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
-	"github.com/arche-replicate/arche-replicate/replication/playout"
 )
 
 // An honestPlayer has a connection and a machine.
@@ -39,7 +38,7 @@ func (c *honestPlayer) play(t *testing.T, seed uint64, rate, loss float64) (refu
 	if c.interval > 0 {
 		g.peer.SetSendInterval(c.interval)
 	}
-	playout.Interpolate[Position](g.playOut())
+	g.attach()
 	if c.all {
 		g.input = g.giveAll()
 	}

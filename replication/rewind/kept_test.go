@@ -9,7 +9,6 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
-	"github.com/arche-replicate/arche-replicate/replication/playout"
 )
 
 // TestViewsOfKeptEntities: an entity that its client keeps out of view is where the client shows it for as long as that
@@ -32,13 +31,11 @@ type keptGame struct {
 func newKeptGame(t *testing.T, window int) *keptGame {
 	g := &keptGame{game: newGame(t, replicationtest.Seed(t), 30, 0, replication.WithWindow(window)), screens: map[uint32]float32{}}
 	g.playing, g.exact = false, false
-	Keep[Position](g.history)
 	g.set, g.e, g.other = g.server.NewEntitySet(), g.spawn(3), g.spawn(4)
 	g.set.Add(g.e)
 	g.set.Add(g.other)
 	g.peer.SetInterest(replication.Interest{Sets: []*replication.EntitySet{g.set}, Keep: true})
-	play := g.playOut()
-	playout.Interpolate[Position](play)
+	g.attach()
 	at := ecs.ComponentID[Position](g.mirror)
 	g.input = func(tick uint32) {
 		if m, ok := g.mirrored(g.e); ok && g.now > 5 && replication.SetInput(g.client, replication.Tick(tick), Shot{}) == nil {
@@ -158,13 +155,12 @@ func testKept(t *testing.T, window int) {
 func TestViewsOfWhatIsAwayForAMoment(t *testing.T) {
 	g := newGame(t, replicationtest.Seed(t), 30, 0)
 	g.playing, g.exact = false, false
-	Keep[Position](g.history)
 	e, moves := g.spawn(3), g.spawn(4)
 	set := g.server.NewEntitySet()
 	set.Add(e)
 	set.Add(moves)
 	g.peer.SetInterest(replication.Interest{Sets: []*replication.EntitySet{set}, Keep: true})
-	playout.Interpolate[Position](g.playOut())
+	g.attach()
 	found := 0
 	g.tick = func() {
 		switch g.server.Tick() % 100 {
@@ -201,12 +197,11 @@ func TestWhatLeavesBeforeTheFirstAck(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		g := newGame(t, replicationtest.Seed(t), 30, 0)
 		g.playing, g.exact = false, false
-		Keep[Position](g.history)
 		e, other := g.spawn(3), g.spawn(4)
 		set := g.server.NewEntitySet()
 		set.Add(other)
 		g.peer.SetInterest(replication.Interest{Sets: []*replication.EntitySet{set}, Keep: keep})
-		playout.Interpolate[Position](g.playOut())
+		g.attach()
 		g.server.OnConnect(func(*replication.Peer) { set.Add(e) })
 		left, views := uint32(0), 0
 		g.tick = func() {

@@ -3,18 +3,18 @@ package rewind
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
 
-// TestMisuseIsNamed: what package playout refuses, a history refuses, too.
+// TestMisuseIsNamed: what package interpolation refuses, a history refuses, too.
 func TestMisuseIsNamed(t *testing.T) {
 	type pose struct{ Bones [4]float32 }
+	type bone struct{ Length float32 }
 	g := newGame(t, 1, 20, 0)
-	Keep[Position](g.history, Place("X", "Y"))
 	other := newGame(t, 1, 20, 0)
-	Keep[Position](other.history, Place("X", "Y"))
 	var view View
 	for _, at := range []*game{g, other} {
 		require.Positive(t, at.eachView(2, func(v View) {
@@ -29,24 +29,19 @@ func TestMisuseIsNamed(t *testing.T) {
 		misuse   func()
 	}{
 		{"there is no History: New makes one", func() { Keep[pose](nil) }},
-		{"there is no History: New makes one", func() { Cut[Position](&History{}) }},
 		{"there is no History: New makes one", func() { _, _ = (*History)(nil).View(g.peer, 1) }},
 		{"there is no History: New makes one", func() { (&History{}).Near(view, [3]float64{}, [3]float64{}, nobody) }},
 		{"New: an option is nil: leave it out", func() { New(g.server, nil) }},
-		{"Keep of rewind.pose: an option is nil: leave it out", func() { Keep[pose](g.history, nil) }},
-		{"Keep of rewind.pose with options: they are for", func() { Keep[pose](g.history, Snap(1)) }},
-		{"Step needs the paths of fields", func() { Step() }},
-		{"Linear needs the paths of fields", func() { Linear() }},
-		{"Snap(0): use the distance above 0", func() { Snap(0) }},
 		{"Near with a view of another history", func() { other.history.Near(view, [3]float64{}, [3]float64{}, nobody) }},
 		{"Get of rewind.Position into nil", func() { Get[Position](view, g.mover, nil) }},
 		{"Near needs a function", func() { g.history.Near(view, [3]float64{}, [3]float64{}, nil) }},
 		{"View of a peer of another server", func() { _, _ = g.history.View(other.peer, 1) }},
-		{"Get of rewind.pose, which is not kept", func() { Get(view, g.mover, &pose{}) }},
-		{"rewind.Position is kept already: call Keep once", func() { Keep[Position](g.history) }},
-		{"Cut: rewind.pose is not registered: register it in", func() { Cut[pose](g.history) }},
-		{"Delay(0): use 1 to", func() { New(g.server, Delay(0)) }},
-		{"Limit(0): use 1 to", func() { New(g.server, Limit(0)) }},
+		{"Get of rewind.pose, which is neither in the schema nor kept", func() { Get(view, g.mover, &pose{}) }},
+		{"Keep of rewind.Position, which is in the schema: views have it without Keep", func() { Keep[Position](g.history) }},
+		{"rewind.bone is kept already: call Keep once", func() { Keep[bone](g.history); Keep[bone](g.history) }},
+		{"Delay(0s): use up to 3.2s, 64 ticks, the server's window", func() { New(g.server, Delay(0)) }},
+		{"Limit(0s): use up to 2.4s, 48 ticks, three quarters of the server's window", func() { New(g.server, Limit(0)) }},
+		{"Limit(3s): use up to 2.4s", func() { New(g.server, Limit(3*time.Second)) }},
 		{"there is no server: NewServer makes one", func() { New(nil) }},
 		{"there is no peer: Server.Connect returns one", func() { _, _ = g.history.View(nil, 1) }},
 	} {
@@ -57,7 +52,6 @@ func TestMisuseIsNamed(t *testing.T) {
 // TestViewsWithAnErrorShowNothing: a server that ignores the error of View is not stopped by what a client claims.
 func TestViewsWithAnErrorShowNothing(t *testing.T) {
 	g := newGame(t, 1, 20, 0)
-	Keep[Position](g.history, Place("X", "Y"))
 	e := g.spawn(1)
 	g.run(1)
 	v, err := g.history.View(g.peer, g.server.Tick()+1000)
@@ -69,7 +63,7 @@ func TestViewsWithAnErrorShowNothing(t *testing.T) {
 	later, ok := v.Later(1)
 	require.False(t, ok)
 	require.Zero(t, later)
-	tick, fraction := v.Time()
+	tick, fraction := uint32(v.Time().Tick), v.Time().Fraction
 	require.Zero(t, tick)
 	require.Zero(t, fraction)
 	require.Nil(t, v.Peer())
@@ -78,7 +72,6 @@ func TestViewsWithAnErrorShowNothing(t *testing.T) {
 // TestLaterThanAllTicks: serial arithmetic does not take a far future for the past, nor the other way round.
 func TestLaterThanAllTicks(t *testing.T) {
 	g := newGame(t, 1, 20, 0)
-	Keep[Position](g.history)
 	e := g.spawn(1)
 	n := g.eachView(2, func(v View) {
 		for _, ticks := range []int{100, math.MaxInt32, math.MaxInt32 - 1, math.MaxInt32/2 + 9, math.MaxInt, math.MinInt} {

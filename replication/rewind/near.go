@@ -1,19 +1,19 @@
 package rewind
 
 import (
-	"fmt"
 	"reflect"
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/arrival"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 )
 
 // A placement finds out where entities are.
 type placement struct {
-	kept     int // index in History.kept
+	*kept
 	fields   []numberField
 	from, to unsafe.Pointer // memory for two values of the component
 }
@@ -24,36 +24,15 @@ type numberField struct {
 	single bool
 }
 
-// Place makes the component the one that [History.Near] goes by: up to three of its fields are coordinates. Each is a
-// replicated float32 or float64, named as in "X" or "At.X".
-//
-// [Keep] panics if Place is used twice, for no fields or more than three, for a component that is not in the schema, or
-// for other fields.
-func Place(fields ...string) KeepOption {
-	return func(h *History, k *kept) {
-		if k.comp == nil || h.place != nil || len(fields) < 1 || len(fields) > 3 {
-			panic(fmt.Sprintf("rewind: Place%q of %v: use it once, for 1 to 3 fields of a component of the schema",
-				fields, k.typ))
-		}
-		from, to := reflect.New(k.typ).UnsafePointer(), reflect.New(k.typ).UnsafePointer()
-		p := &placement{kept: len(h.kept), from: from, to: to}
-		for _, name := range fields {
-			p.fields = append(p.fields, k.number64(name))
-		}
-		h.place = p
-	}
-}
-
-// number64 returns the field with a path.
-func (k *kept) number64(path string) numberField {
-	for i := range k.comp.Columns {
-		c := &k.comp.Columns[i]
-		kind := c.Codec.Kind
-		if c.Path == path && c.StandIn == nil && (kind == reflect.Float32 || kind == reflect.Float64) {
-			return numberField{c.Offset(), kind == reflect.Float32}
+// newPlacement returns the placement by a component, whose fields with the tag place are coordinates.
+func newPlacement(k *kept) *placement {
+	p := &placement{kept: k, from: reflect.New(k.typ).UnsafePointer(), to: reflect.New(k.typ).UnsafePointer()}
+	for _, i := range schema.Places(k.comp) {
+		if col := &k.comp.Columns[i]; col.StandIn == nil {
+			p.fields = append(p.fields, numberField{col.Offset(), col.Codec.Kind == reflect.Float32})
 		}
 	}
-	panic(fmt.Sprintf("rewind: Place: %v has no field %q that is a replicated float32 or float64", k.typ, path))
+	return p
 }
 
 // at returns the field of a value.
@@ -66,18 +45,18 @@ func (f *numberField) at(value unsafe.Pointer) float64 {
 
 // Near calls fn for the entities that a client showed near a place: all those whose path between the two states that
 // the client blended touches the box from low to high. Make the box larger than the path of the shot by the size of an
-// entity, and [Get] the positions of those for which fn is called. Coordinates beyond the fields of [Place] are
-// ignored.
+// entity, and [Get] the positions of those for which fn is called. The coordinates are the fields with the
+// tag place, in their order; others are ignored.
 //
 // Entities that the peer owns (see [replication.Server.SetOwner]) are left out: players predict what they control and
 // see it in the present, and nobody shoots himself. So are entities that no longer exist. fn must not change the world.
 //
-// Panics if no component was kept with Place, if fn is nil, and if the view is of another history.
+// Panics if no field of the schema has the tag place, if fn is nil, and if the view is of another history.
 func (h *History) Near(v View, low, high [3]float64, fn func(e ecs.Entity)) {
 	h.mustExist()
 	p := h.place
 	if p == nil {
-		panic("rewind: Near without coordinates: keep a component with the option Place")
+		panic("rewind: Near without coordinates: give the fields of one component that are coordinates the tag place")
 	}
 	switch v.history {
 	case h:
@@ -89,7 +68,7 @@ func (h *History) Near(v View, low, high [3]float64, fn func(e ecs.Entity)) {
 	if fn == nil {
 		panic("rewind: Near needs a function")
 	}
-	k, slots := &h.kept[p.kept], &h.in.Snap.Slots
+	k, slots := p.kept, &h.in.Snap.Slots
 	var r arrival.Around
 	var versions delta.Versions
 	for b, alive := range slots.Alive {
@@ -100,7 +79,7 @@ func (h *History) Near(v View, low, high [3]float64, fn func(e ecs.Entity)) {
 			if !k.past.Has(slot) && !k.past.Find(slot, &versions) { // it has never had the component
 				continue
 			}
-			if v.around(&r, slot) && p.touches(&v, k, slot, &r, &low, &high) {
+			if v.around(&r, slot) && p.touches(&v, slot, &r, &low, &high) {
 				e := slots.Info[slot].Entity
 				if _, exists := h.in.Snap.SlotOf(e); exists && h.server.Owner(e) != v.peer {
 					fn(e)
@@ -111,7 +90,8 @@ func (h *History) Near(v View, low, high [3]float64, fn func(e ecs.Entity)) {
 }
 
 // touches reports whether the way of a slot between two states touches a box.
-func (p *placement) touches(v *View, k *kept, slot int, r *arrival.Around, low, high *[3]float64) bool {
+func (p *placement) touches(v *View, slot int, r *arrival.Around, low, high *[3]float64) bool {
+	k := p.kept
 	first, second := v.rows(k, slot, r)
 	if first == nil {
 		return false
@@ -121,9 +101,18 @@ func (p *placement) touches(v *View, k *kept, slot int, r *arrival.Around, low, 
 	}
 	k.comp.Write(p.from, first)
 	k.comp.Write(p.to, second)
+	var a, b [3]float64
 	for i := range p.fields {
-		a, b := p.fields[i].at(p.from), p.fields[i].at(p.to)
-		if max(a, b) < low[i] || min(a, b) > high[i] {
+		a[i], b[i] = p.fields[i].at(p.from), p.fields[i].at(p.to)
+	}
+	k.kernel.Prepare(p.from, p.to)
+	bent := v.bend(k, slot, r, p.to)
+	for i := range p.fields {
+		aside := 0.0
+		if bent {
+			aside = k.curve.Aside(p.fields[i].offset, k.from, k.to)
+		}
+		if max(a[i], b[i])+aside < low[i] || min(a[i], b[i])-aside > high[i] {
 			return false
 		}
 	}

@@ -23,8 +23,7 @@ func TestNearFindsWhatGetShows(t *testing.T) {
 	replicationtest.OneGoroutine(t)
 	seed := replicationtest.Seed(t)
 	for i, loss := range []float64{0, 0.1, 0.3} {
-		g := &nearGame{game: newGame(t, seed+uint64(i), 30, loss)}
-		Keep[Position](g.history, Place("X", "Y"), Snap(3))
+		g := &nearGame{game: newGameOf(t, seed+uint64(i), 30, loss, newSchema(replication.Snap(3)))}
 		for range 40 {
 			g.all = append(g.all, g.spawn(g.rng.Float32()*50))
 		}

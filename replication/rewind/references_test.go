@@ -7,7 +7,6 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
-	"github.com/arche-replicate/arche-replicate/replication/playout"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -35,13 +34,7 @@ func TestReferencesOfViewsAreThoseOnTheScreen(t *testing.T) {
 		replication.RegisterInput[Shot](schema)
 		g := newGameOf(t, replicationtest.Seed(t), 30, loss, schema)
 		g.playing = false
-		Keep[Position](g.history)
-		Keep[Seat](g.history)
-		Keep[Bench](g.history)
-		play := g.playOut()
-		playout.Interpolate[Position](play)
-		playout.Interpolate[Seat](play)
-		playout.Interpolate[Bench](play)
+		g.attach()
 		seats, benches := ecs.ComponentID[Seat](g.world), ecs.ComponentID[Bench](g.world)
 		ownSeats, ownBenches := ecs.ComponentID[Seat](g.mirror), ecs.ComponentID[Bench](g.mirror)
 		cars := []ecs.Entity{g.spawn(1000), g.spawn(500), g.spawn(-200)}
@@ -124,9 +117,8 @@ func TestReferencesOfViewsAreThoseOnTheScreen(t *testing.T) {
 
 func TestMisuseOfTarget(t *testing.T) {
 	g := newGame(t, 1, 30, 0)
-	Keep[Position](g.history)
 	v := View{history: g.history}
-	require.PanicsWithValue(t, "rewind: Target of rewind.Bench, which is not kept: call Keep when the history is made",
+	require.PanicsWithValue(t, "rewind: Target of rewind.Bench, which is neither in the schema nor kept: call Keep when the history is made",
 		func() { Target[Bench](v, ecs.Entity{}) })
 	require.PanicsWithValue(t, "rewind: Target of rewind.Position, which has no target that is replicated: "+
 		"embed ecs.Relation, without a tag, and register it", func() { Target[Position](v, ecs.Entity{}) })

@@ -11,7 +11,6 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
-	"github.com/arche-replicate/arche-replicate/replication/playout"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -45,10 +44,8 @@ func TestViewsOfAWorldAtRest(t *testing.T) {
 		t.Run(fmt.Sprintf("rate=%v,loss=%v,moves=%v,busy=%v", c.rate, c.loss, c.moves, c.busy), func(t *testing.T) {
 			g := newGame(t, replicationtest.Seed(t), c.rate, c.loss)
 			g.playing, g.exact, g.resting = false, false, !c.busy
-			Keep[Position](g.history)
 			e := g.spawn(3)
-			play := g.playOut()
-			playout.Interpolate[Position](play)
+			g.attach()
 			screens := map[uint32]float32{}
 			at := ecs.ComponentID[Position](g.mirror)
 			g.input = func(tick uint32) {
@@ -95,13 +92,12 @@ func TestViewsBesideManyPackets(t *testing.T) {
 	g := newGame(t, replicationtest.Seed(t), 60, 0)
 	g.up.jitter, g.down.jitter = 0.001, 0.001
 	g.playing, g.exact, g.resting = false, false, true
-	Keep[Position](g.history)
 	e := g.spawn(3)
 	var crowd []ecs.Entity
 	for range 2000 {
 		crowd = append(crowd, g.spawn(float32(g.rng.IntN(1000))))
 	}
-	playout.Interpolate[Position](g.playOut())
+	g.attach()
 	screens := map[uint32]float32{}
 	at := ecs.ComponentID[Position](g.mirror)
 	g.input = func(tick uint32) {

@@ -47,7 +47,6 @@ func TestViewsMatchTheScreen(t *testing.T) {
 		if g.delay, g.parts = 0.2+loss/2, 5; i > 2 {
 			g.peer.SetSendInterval(3)
 		}
-		Keep[Position](g.history)
 		var all []ecs.Entity
 		for i := range 40 {
 			all = append(all, g.spawn(float32(i)))
@@ -112,11 +111,10 @@ func TestViewsMatchTheScreen(t *testing.T) {
 func TestTrap17_TicksAreNotOffByOne(t *testing.T) {
 	g := newGame(t, 1, 60, 0)
 	g.parts = 0 // stamps are ticks
-	Keep[Position](g.history)
 	e := g.spawn(0)
 	g.tick = func() { g.at(e).X = float32(g.server.Tick()+1) / 100 } // what the tick about to be made has
 	n := g.eachView(10, func(v View) {
-		tick, fraction := v.Time()
+		tick, fraction := uint32(v.Time().Tick), v.Time().Fraction
 		require.Zero(t, fraction)
 		var p Position
 		if tick > 60 {
@@ -130,7 +128,6 @@ func TestTrap17_TicksAreNotOffByOne(t *testing.T) {
 // TestTrap17_TargetDespawnedSince: a target that is gone is not found, nor is the one that has its slot now.
 func TestTrap17_TargetDespawnedSince(t *testing.T) {
 	g := newGame(t, 1, 20, 0)
-	Keep[Position](g.history)
 	target := g.spawn(5)
 	g.run(3)
 	slot, _ := g.history.slotOf(target, 0)
@@ -165,7 +162,6 @@ func TestTrap17_TargetDespawnedSince(t *testing.T) {
 // TestTrap17_ShooterDoesNotMeetHimself: what the peer owns is not among what is near.
 func TestTrap17_ShooterDoesNotMeetHimself(t *testing.T) {
 	g := newGame(t, 1, 20, 0)
-	Keep[Position](g.history, Place("X", "Y"))
 	shooter, target, far := g.spawn(0), g.spawn(1), g.spawn(50)
 	g.server.SetOwner(shooter, g.peer)
 	n := g.eachView(5, func(v View) {
@@ -183,14 +179,13 @@ func TestTrap17_ShooterDoesNotMeetHimself(t *testing.T) {
 func TestTrap17_ProjectilesNeedSuccessiveTicks(t *testing.T) {
 	g := newGame(t, 1, 20, 0)
 	g.parts = 1
-	Keep[Position](g.history)
 	e := g.spawn(0)
 	g.tick = func() { g.at(e).X = float32(g.server.Tick()+1) / 10 }
 	n := g.eachView(8, func(v View) {
 		if g.now < 3 {
 			return
 		}
-		start, part := v.Time()
+		start, part := uint32(v.Time().Tick), v.Time().Fraction
 		steps := 0
 		for ; ; steps++ {
 			later, ok := v.Later(steps)
@@ -199,7 +194,7 @@ func TestTrap17_ProjectilesNeedSuccessiveTicks(t *testing.T) {
 			}
 			var p Position
 			require.True(t, Get(later, e, &p))
-			tick, _ := later.Time()
+			tick := uint32(later.Time().Tick)
 			require.Equal(t, start+uint32(steps), tick)
 			want := min((float32(tick)+part)/10, float32(g.server.Tick())/10)
 			require.InDelta(t, want, p.X, 0.11, "in the last ticks, before the states have been acknowledged, by one at most")
@@ -212,7 +207,6 @@ func TestTrap17_ProjectilesNeedSuccessiveTicks(t *testing.T) {
 // TestNearFindsAllThatGetFinds compares the broad phase with asking for every entity.
 func TestNearFindsAllThatGetFinds(t *testing.T) {
 	g := newGame(t, replicationtest.Seed(t), 20, 0.1)
-	Keep[Position](g.history, Place("X", "Y"))
 	var all []ecs.Entity
 	for range 100 {
 		all = append(all, g.spawn(0))
@@ -245,21 +239,19 @@ func TestNearFindsAllThatGetFinds(t *testing.T) {
 	require.Less(t, extra, 2*found, "it is a narrow box")
 }
 
-// TestCutsAndSnapsAreNotBlended: as play-out does.
+// TestCutsAndSnapsAreNotBlended: as package interpolation does.
 func TestCutsAndSnapsAreNotBlended(t *testing.T) {
 	type Teleports struct{ N uint8 }
-	schema := replication.NewSchema()
-	replication.Register[Position](schema)
-	replication.Register[Teleports](schema)
-	replication.RegisterInput[Shot](schema)
-	for _, by := range []string{"Cut", "Snap"} {
-		g := newGameOf(t, 1, 20, 0, schema)
-		if by == "Cut" {
-			Keep[Position](g.history)
-			Cut[Teleports](g.history)
+	for _, by := range []string{"cut", "Snap"} {
+		var schema *replication.Schema
+		if by == "cut" {
+			schema = newSchema()
+			replication.Register[Teleports](schema, replication.Field("N", "cut"))
 		} else {
-			Keep[Position](g.history, Snap(1))
+			schema = newSchema(replication.Snap(1))
+			replication.Register[Teleports](schema)
 		}
+		g := newGameOf(t, 1, 20, 0, schema)
 		e := g.spawn(0)
 		n := ecs.ComponentID[Teleports](g.world)
 		g.world.Add(e, n)
@@ -314,7 +306,7 @@ func TestComponentsThatAreNotReplicated(t *testing.T) {
 		}
 	}
 	n := g.eachView(10, func(v View) {
-		tick, _ := v.Time()
+		tick := uint32(v.Time().Tick)
 		var p Pose
 		if ok := Get(v, shown, &p); tick > 60 {
 			require.Equal(t, tick <= 400, ok, "%d", tick)
@@ -340,8 +332,6 @@ func TestTrap20_SubEntitiesLaterThanTheirEntity(t *testing.T) {
 	replication.Register[Aim](schema, replication.OwnerOnly())
 	replication.RegisterInput[Shot](schema)
 	g := newGameOf(t, 1, 20, 0, schema)
-	Keep[Position](g.history)
-	Keep[Aim](g.history)
 	e := g.spawn(0)
 	aim := ecs.ComponentID[Aim](g.world)
 	g.world.Add(e, aim)
@@ -357,7 +347,7 @@ func TestTrap20_SubEntitiesLaterThanTheirEntity(t *testing.T) {
 	g.eachView(12, func(v View) {
 		var p Position
 		var a Aim
-		tick, _ := v.Time()
+		tick := uint32(v.Time().Tick)
 		if !Get(v, e, &p) || tick < 40 {
 			return
 		}
@@ -380,7 +370,6 @@ func TestTrap20_SubEntitiesLaterThanTheirEntity(t *testing.T) {
 func TestTrap16_RowsMoveInTheWorld(t *testing.T) {
 	type Tag struct{ N int32 }
 	g := newGame(t, replicationtest.Seed(t), 20, 0)
-	Keep[Position](g.history)
 	tag := ecs.ComponentID[Tag](g.world)
 	var all []ecs.Entity
 	born := map[ecs.Entity]float32{}

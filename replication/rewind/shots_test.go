@@ -31,7 +31,6 @@ func shoot(t testing.TB, seed uint64, rate, loss, delay, seconds float64) (v ver
 	g = newGame(t, seed, rate, loss)
 	g.exact = false
 	g.delay = delay + g.rng.Float64()/rate // every part of a tick
-	Keep[Position](g.history)
 	target := g.spawn(0)
 	for i := range 20 {
 		g.spawn(float32(10 * i))
@@ -84,7 +83,7 @@ func shoot(t testing.TB, seed uint64, rate, loss, delay, seconds float64) (v ver
 				v.asSeen++
 			}
 			if err == nil {
-				tick, fraction := view.Time()
+				tick, fraction := uint32(view.Time().Tick), view.Time().Fraction
 				if hits(in.Aim, float32(places[tick+uint32(fraction+0.5)])) == seen {
 					v.nearestTick++
 				}
@@ -96,7 +95,7 @@ func shoot(t testing.TB, seed uint64, rate, loss, delay, seconds float64) (v ver
 				v.roundTrip++
 			}
 			if err == nil {
-				tick, fraction := view.Time()
+				tick, fraction := uint32(view.Time().Tick), view.Time().Fraction
 				bias += (estimate - float64(tick) - float64(fraction)) / 16
 			}
 		}

@@ -84,7 +84,7 @@ func (m *stampMeter) measure(packet []byte) {
 func stampBits(t testing.TB, rate, loss float64) float64 {
 	g := newGame(t, 7, rate, loss)
 	g.playing, g.exact = false, false
-	g.playOut()
+	g.attach()
 	m := stampMeter{t: t, schema: g.inside.Schema, packed: delta.NewPacked(g.inside.Schema.MessageLayout)}
 	m.given = map[delta.Tick]wire.Stamp{}
 	g.input = func(tick uint32) {

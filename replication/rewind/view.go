@@ -27,18 +27,19 @@ type View struct {
 	time    blend.Time
 	newest  delta.Tick // the newest tick whose state the client probably had
 	latest  delta.Tick // the newest tick whose state it may have had
+	newer   delta.Tick // from the time shown to newest, for components that clients show newest
 	peer    *replication.Peer
 }
 
 var (
-	// ErrNoStamp is the error of [History.View] if no input of the last ticks carries a play-out time. The client may
-	// have no play-out, or its play-out may not have begun.
-	ErrNoStamp = errors.New("rewind: the input has no play-out time: " +
-		"the client needs a playout.Playout, and the schema an input, see replication.RegisterInput")
+	// ErrNoStamp is the error of [History.View] if no input of the last ticks carries the time shown. The client may
+	// not interpolate, or not have begun to.
+	ErrNoStamp = errors.New("rewind: the input does not carry the time shown: " +
+		"the client needs interpolation.Attach, and the schema an input, see replication.RegisterInput")
 	// ErrTooOld is the error if the client showed a time that is further back than [Limit] allows.
 	ErrTooOld = errors.New("rewind: the client showed a time that is too long ago")
 	// ErrImplausible is the error if the client can't have shown the time that it claims, or jumps between times as no
-	// play-out does.
+	// interpolation does.
 	ErrImplausible = errors.New("rewind: the client claims a time that it can't have shown")
 )
 
@@ -46,10 +47,10 @@ var (
 // is that of the input that [replication.Input] returns instead, moved on by the ticks between.
 //
 // The errors are [ErrNoStamp], [ErrTooOld] and [ErrImplausible]; the last two are wrapped with the numbers. After an
-// error, judge by the present state, or not at all. An honest client gets ErrImplausible for half a second after its
-// play-out has jumped, for instance because its process stood still, and for up to one in twenty views at less than six
-// frames per second, or while short frames and frames of a fifth of a second alternate, or more if many packets get
-// lost there.
+// error, judge by the present state, or not at all. An honest client gets ErrImplausible for half a second after the
+// time that it shows has jumped, for instance because its process stood still, and for up to one in twenty views at
+// less than six frames per second, or while short frames and frames of a fifth of a second alternate, or more if many
+// packets get lost there.
 //
 // Panics if the peer is of another server.
 func (h *History) View(p *replication.Peer, inputTick replication.Tick) (View, error) {
@@ -81,6 +82,7 @@ func (h *History) View(p *replication.Peer, inputTick replication.Tick) (View, e
 	}
 	v := View{history: h, acked: in.Acked, time: timeOf(&input.Shown), peer: p}
 	v.newest, v.latest = newestOf(&input, in.Acked, w.late(given)), newestOf(&input, in.Acked, 0)
+	v.newer = v.newest - v.time.Tick
 	if v, ok = v.Later(int(tick - given)); !ok {
 		return View{}, ErrNoStamp // the tick is to come
 	}
@@ -126,9 +128,9 @@ func (h *History) check(at blend.Time, acked delta.Tick, of *ackstate.Tracker) e
 	return nil
 }
 
-// Time returns the moment of the view: a tick of the server and the part of the next one, 0 to 1, that had passed.
-func (v View) Time() (tick uint32, fraction float32) {
-	return uint32(v.time.Tick), float32(v.time.Part) / blend.Parts
+// Time returns the moment of the view.
+func (v View) Time() replication.Time {
+	return replication.Time{Tick: v.time.Tick, Fraction: float32(v.time.Part) / blend.Parts}
 }
 
 // Peer returns the peer whose view it is.
@@ -161,14 +163,14 @@ func (v *View) shows(e ecs.Entity) bool {
 func (v *View) around(r *arrival.Around, slot int) (some bool) {
 	v.acked.Around(r, slot, v.history.in.Snap.Slots.Info[slot].Born, v.time.Tick)
 	if r.After && r.To.After(v.newest) {
-		// It probably came later. But if it is the next one in turn, play-out is so far behind that it had come.
+		// It probably came later. But if it is the next one in turn, the time shown is so far behind that it had come.
 		// And of an entity that is new to the client, the first state is shown as soon as it comes.
 		r.After = r.Before && r.To-r.From <= v.acked.Interval || !r.Before && !r.To.After(v.latest)
 	}
 	return r.Before || r.After
 }
 
-// value stores at p what the client showed of a component in a slot, by the rules of package playout.
+// value stores at p what the client showed of a component in a slot, by the rules of package interpolation.
 func (v *View) value(k *kept, slot int, p unsafe.Pointer) bool {
 	var r arrival.Around
 	v.around(&r, slot)
@@ -181,17 +183,39 @@ func (v *View) value(k *kept, slot int, p unsafe.Pointer) bool {
 		k.comp.Write(p, first)
 		return true
 	}
-	span := blend.NewSpan(r.Rested, r.To)
-	if k.snap == 0 {
-		k.kernel.Blend(p, first, second, span.Fraction(v.time))
+	f := blend.NewSpan(r.Rested, r.To).Fraction(v.time)
+	if k.curve == nil && k.comp.Shown.Snap == 0 {
+		k.kernel.Blend(p, first, second, f)
 		return true
 	}
 	k.comp.Write(p, first)
 	k.comp.Write(k.second, second)
 	k.kernel.Prepare(p, k.second)
-	if far := k.snap * float64(r.To-r.Rested); k.kernel.Distance(p, k.second) <= far*far {
-		k.kernel.Mix(p, p, k.second, span.Fraction(v.time))
+	if k.kernel.Snaps(p, k.second, r.To-r.Rested) {
+		return true
 	}
+	bent := v.bend(k, slot, &r, k.second)
+	k.kernel.Mix(p, p, k.second, f)
+	if bent {
+		k.curve.Bend(p, k.from, k.to, f)
+	}
+	return true
+}
+
+// bend finds the velocities at both ends of the way between two states, which the kernel has prepared. It returns false
+// if the way is straight.
+func (v *View) bend(k *kept, slot int, r *arrival.Around, way unsafe.Pointer) bool {
+	var versions delta.Versions
+	if k.curve == nil || !k.velocities.Find(slot, &versions) {
+		return false
+	}
+	first, second := v.row(&versions, r.From, r.Lost), v.row(&versions, r.To, false)
+	if first == nil || second == nil {
+		return false
+	}
+	k.curve.Velocity.Write(k.from, first)
+	k.curve.Velocity.Write(k.to, second)
+	k.curve.Prepare(way, k.from, k.to, r.To-r.Rested)
 	return true
 }
 
@@ -225,6 +249,9 @@ func (v *View) rows(k *kept, slot int, r *arrival.Around) (first, second []uint3
 	if !k.past.Find(slot, &versions) {
 		return nil, nil
 	}
+	if k.comp.Shown.Newest {
+		return v.newestRow(&versions, slot), nil
+	}
 	if r.Before {
 		if first = v.row(&versions, r.From, r.Lost); first == nil && r.Lost {
 			return nil, nil // how the client shows the entity is not known
@@ -245,6 +272,20 @@ func (v *View) rows(k *kept, slot int, r *arrival.Around) (first, second []uint3
 		return second, nil // the entity is new to the client, or the component
 	}
 	return first, second
+}
+
+// newestRow returns the row of the newest state that the client had, or nil if it had none.
+func (v *View) newestRow(versions *delta.Versions, slot int) []uint32 {
+	s := v.history.in.Snap
+	at := v.time.Tick + v.newer
+	if at.After(s.Tick) {
+		at = s.Tick
+	}
+	var r arrival.Around
+	if v.acked.Around(&r, slot, s.Slots.Info[slot].Born, at); !r.Before {
+		return nil
+	}
+	return v.row(versions, r.From, r.Lost)
 }
 
 // row returns the row of a slot at a tick, or nil if it had none. If that is too long ago to be known, it was probably

@@ -445,7 +445,7 @@ func (a *Applier) setTarget(t target) {
 		return // removed by the user, or with its entity by the server
 	}
 	relations := a.View.World.Relations()
-	if a.View.Replaced.Has(int(t.component)) && m.targeted { // play-out sets it
+	if a.View.Replaced.Has(int(t.component)) && m.targeted { // package interpolation sets it
 		if is := relations.Get(m.Entity, id); is.IsZero() || archeutil.Alive(a.View.World, is) {
 			return
 		}

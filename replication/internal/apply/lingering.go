@@ -5,7 +5,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 )
 
-// Lingering are entities that the server removed, and that the world still shows: a play-out behind the newest
+// Lingering are entities that the server removed, and that the world still shows: an interpolation behind the newest
 // states has not come to their end.
 type Lingering struct {
 	// MayEnd reports whether what ended in a tick may go; nil: all may.

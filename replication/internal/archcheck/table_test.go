@@ -17,7 +17,7 @@ type room struct {
 // rooms is the table. Arrows point down: a room imports only rooms below it.
 var rooms = []room{
 	{face + "/rewind", "what a client showed when it gave an input", "replication seam message ackstate arrival archeutil blend schema wire bitset delta ecs"},
-	{face + "/playout", "what a client shows between two states", "replication seam archeutil blend clock receive schema exclusive wire delta ecs"},
+	{face + "/interpolation", "what a client shows between two states", "replication seam archeutil blend clock receive schema wire delta ecs"},
 	{face, "the public API: thin methods that forward", "seam apply receive session sender ratecontrol message ackstate interest snapshot archeutil schema clock counters config exclusive wire delta ecs"},
 	{"seam", "what packages beside replication see of its inside", "apply receive message ackstate snapshot schema clock config"},
 	{"apply", "received states into the client's world", "receive archeutil schema field counters exclusive wire bitbuf delta ecs"},

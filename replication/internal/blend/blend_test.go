@@ -53,13 +53,6 @@ func componentOf[T any](t testing.TB) *schema.Component {
 	return &s.Components[0]
 }
 
-func newKernel(t testing.TB, c *schema.Component, modes ...FieldMode) *Kernel {
-	t.Helper()
-	k, err := New(c, modes...)
-	require.NoError(t, err)
-	return k
-}
-
 // rowOf returns the codes of a value.
 func rowOf[T any](c *schema.Component, v T) []uint32 {
 	row := make([]uint32, c.Words)
@@ -83,7 +76,7 @@ func blended[T any](t testing.TB, k *Kernel, a, b T, f float32) (v T) {
 }
 
 func between(t *testing.T) (k *Kernel, a, b, middle mixed) {
-	k = newKernel(t, componentOf[mixed](t))
+	k = New(componentOf[mixed](t))
 	a = mixed{
 		Fixed: -10, Fixed64: 20, Raw: 1, Half: 2, Small: 4, Jumps: 1, Counted: 1, Angle: 3, Degrees: -170,
 		Quat: [4]float32{3: 1}, Quat64: [4]float64{3: 1}, Unit: [3]float32{1}, Unit64: [3]float64{1}, Bool: true,
@@ -129,7 +122,7 @@ func TestFixedFieldsAloneMoveAlike(t *testing.T) {
 		Y float32 `repl:"range=0:1,step=0.1"`
 		Z float32 `repl:"range=-1e9:1e9,step=100"`
 	}
-	k := newKernel(t, componentOf[place](t))
+	k := New(componentOf[place](t))
 	require.Len(t, k.fixed, 3)
 	rng := rand.New(rand.NewPCG(1, 2))
 	random := func() place {
@@ -138,7 +131,7 @@ func TestFixedFieldsAloneMoveAlike(t *testing.T) {
 	for range 2000 {
 		blended(t, k, random(), random(), 1.5*rng.Float32())
 	}
-	require.Empty(t, newKernel(t, componentOf[mixed](t)).fixed)
+	require.Empty(t, New(componentOf[mixed](t)).fixed)
 }
 
 func TestAnglesAndWrapsGoTheShorterWay(t *testing.T) {
@@ -183,7 +176,7 @@ func TestRotationsOfEveryAngle(t *testing.T) {
 		Quat [4]float64 `repl:"quat,bits=20"`
 		Unit [3]float64 `repl:"unit,bits=20"`
 	}
-	k := newKernel(t, componentOf[directions](t))
+	k := New(componentOf[directions](t))
 	r := rand.New(rand.NewPCG(replicationtest.Seed(t), 1))
 	random := func(v []float64) {
 		square := 0.0
@@ -257,22 +250,26 @@ func TestBlendingLeavesAloneWhatIsNotReplicated(t *testing.T) {
 	require.EqualValues(t, 0xF0F5, v.Flags)
 }
 
-func TestModesOverrideTheCodec(t *testing.T) {
-	c := componentOf[mixed](t)
-	k := newKernel(t, c, FieldMode{"Fixed", Step}, FieldMode{"Int", Linear}, FieldMode{"Cells", Step}, FieldMode{"Quat", Step})
-	v := blended(t, k, mixed{Fixed: 1, Int: 1, Quat: [4]float32{0: 1}}, mixed{Fixed: 3, Int: 4, Cells: [2]float32{5, 5}}, 0.75)
-	require.InDelta(t, 1, v.Fixed, 1e-6)
-	require.EqualValues(t, 3, v.Int)
-	require.Zero(t, v.Cells)
-	require.InDelta(t, 1, v.Quat[0], 1e-3)
-
-	for path, why := range map[string]string{
-		"Nothing": `mixed has no field "Nothing"`, "Name": "Name can't move", "Flags": "Flags can't move",
-		"Tag": "Tag can't move", "Bool": "Bool can't move", "Target": "Target refers to an entity",
-	} {
-		_, err := New(c, FieldMode{path, Linear})
-		require.ErrorContains(t, err, why)
+// TestHeldFieldsStep: whatever their codec.
+func TestHeldFieldsStep(t *testing.T) {
+	type held struct {
+		Fixed float32    `repl:"range=-100:100,step=0.01,hold"`
+		Raw   float64    `repl:"hold"`
+		Quat  [4]float32 `repl:"quat,bits=15,hold"`
+		Angle float32    `repl:"angle,bits=12,hold"`
+		Cells [2]float32 `repl:"range=0:10,step=0.1,hold"`
+		Hour  int8       `repl:"range=1:24,wrap,hold"`
 	}
+	k := New(componentOf[held](t))
+	require.False(t, k.Moves())
+	a := held{Fixed: 1, Raw: 2, Quat: [4]float32{1}, Angle: 3, Hour: 4}
+	v := blended(t, k, a, held{Fixed: 3, Raw: 5, Quat: [4]float32{1: 1}, Cells: [2]float32{5, 5}, Hour: 8}, 0.75)
+	require.InDelta(t, 1, v.Fixed, 1e-6)
+	require.EqualValues(t, 2, v.Raw)
+	require.InDelta(t, 1, v.Quat[0], 1e-3)
+	require.InDelta(t, 3, v.Angle, 1e-3)
+	require.Zero(t, v.Cells)
+	require.EqualValues(t, 4, v.Hour)
 }
 
 func TestBlendingBeyondTheSecondValueGoesOn(t *testing.T) {
@@ -318,28 +315,34 @@ func TestBlendingDoesNotAllocate(t *testing.T) {
 		Quat    [4]float32 `repl:"quat,bits=11"`
 		Heading uint16     `repl:"wrap"`
 	}
-	k := newKernel(t, componentOf[numbers](t))
+	k := New(componentOf[numbers](t))
 	v := new(numbers)
 	a, b := rowOf(k.comp, numbers{X: 1}), rowOf(k.comp, numbers{X: 2, Heading: 5})
 	require.Zero(t, testing.AllocsPerRun(100, func() { k.Blend(unsafe.Pointer(v), a, b, 0.3) }))
 }
 
 func TestCurvesMeetPlacesAndVelocities(t *testing.T) {
+	type velocity struct {
+		X float32
+		Y float64
+	}
 	type position struct {
 		X float32
 		Y float64
 	}
-	type velocity struct {
-		Y float64
-		X float32
-	}
-	places, velocities := newKernel(t, componentOf[position](t)), newKernel(t, componentOf[velocity](t))
-	c, err := NewCurve(places, velocities)
-	require.NoError(t, err)
-	// x = t^3, y = -t^3 from t = 1 to 3, with velocities per half a unit of time.
+	var schemaOf schema.Schema
+	require.NoError(t, schemaOf.Register(reflect.TypeFor[velocity](), &schema.Options{}))
+	require.NoError(t, schemaOf.Register(reflect.TypeFor[position](), &schema.Options{
+		Velocity: reflect.TypeFor[velocity](), PerTick: 0.5,
+	}))
+	schemaOf.Freeze()
+	places := New(&schemaOf.Components[1])
+	c := NewCurve(&schemaOf, places)
+	require.Nil(t, NewCurve(&schemaOf, New(&schemaOf.Components[0])))
+	// x = t^3, y = -t^3 from t = 1 to 3, with velocities per unit of time.
 	at := func(f float32) (v position) {
 		a, b := position{1, -1}, position{27, -27}
-		va, vb := velocity{-1.5, 1.5}, velocity{-13.5, 13.5}
+		va, vb := velocity{3, -3}, velocity{27, -27}
 		places.Prepare(unsafe.Pointer(&a), unsafe.Pointer(&b))
 		c.Prepare(unsafe.Pointer(&b), unsafe.Pointer(&va), unsafe.Pointer(&vb), 4)
 		places.Mix(unsafe.Pointer(&v), unsafe.Pointer(&a), unsafe.Pointer(&b), f)
@@ -351,6 +354,6 @@ func TestCurvesMeetPlacesAndVelocities(t *testing.T) {
 		require.InDelta(t, x, at(f).X, 1e-4)
 		require.InDelta(t, -x, at(f).Y, 1e-9)
 	}
-	_, err = NewCurve(places, newKernel(t, componentOf[mixed](t)))
-	require.ErrorContains(t, err, "each field needs one with its velocity")
+	aside := c.Aside(unsafe.Offsetof(position{}.Y), unsafe.Pointer(&velocity{Y: 27}), unsafe.Pointer(&velocity{Y: -54}))
+	require.InDelta(t, 12, aside, 1e-9)
 }

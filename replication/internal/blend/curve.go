@@ -1,40 +1,48 @@
 package blend
 
 import (
-	"fmt"
+	"math"
 	"unsafe"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
 // A Curve bends the way of a component's linear fields, so that they set out and arrive with the velocities that
 // another component has: a cubic Hermite curve.
-type Curve struct{ singles, doubles []bend }
+type Curve struct {
+	Number           int               // of the component with the velocities
+	Velocity         *schema.Component // the same
+	perTick          float64
+	singles, doubles []bend
+}
 
 // A bend is a field of the one component and that of the other which has its velocity, by their offsets.
 type bend struct{ position, velocity uintptr }
 
-// NewCurve returns the curve of the linear fields of one component by those of another, in their order. It fails if
-// these are not as many fields of the same types.
-func NewCurve(position, velocity *Kernel) (*Curve, error) {
-	singles, doubles := len(position.singles), len(position.doubles)
-	if singles != len(velocity.singles) || doubles != len(velocity.doubles) || singles+doubles == 0 {
-		return nil, fmt.Errorf("%s has %d float32 and %d float64 fields that move linearly, and %s has %d and %d: "+
-			"each field needs one with its velocity", position.comp.Name, singles, doubles,
-			velocity.comp.Name, len(velocity.singles), len(velocity.doubles))
+// NewCurve returns the curve of a component's kernel, or nil if it moves straight.
+func NewCurve(s *schema.Schema, position *Kernel) *Curve {
+	shown := &position.comp.Shown
+	if shown.PerTick == 0 {
+		return nil
 	}
-	var c Curve
+	of := &s.Components[shown.Velocity]
+	velocity := New(of)
+	c := &Curve{Number: shown.Velocity, Velocity: of, perTick: shown.PerTick}
 	for i, o := range position.singles {
 		c.singles = append(c.singles, bend{o, velocity.singles[i]})
 	}
 	for i, o := range position.doubles {
 		c.doubles = append(c.doubles, bend{o, velocity.doubles[i]})
 	}
-	return &c, nil
+	return c
 }
 
 // Prepare turns the velocities at both ends of a way, in place, into what [Curve.Bend] needs. way is what
-// [Kernel.Prepare] has made of the second position. scale times a velocity is the distance that it covers in the time
-// of the way. A velocity that is infinite or not a number bends nothing.
-func (c *Curve) Prepare(way, first, second unsafe.Pointer, scale float64) {
+// [Kernel.Prepare] has made of the second position, and ticks is how long it takes. A velocity that is infinite or not
+// a number bends nothing.
+func (c *Curve) Prepare(way, first, second unsafe.Pointer, ticks delta.Tick) {
+	scale := c.perTick * float64(ticks)
 	for _, b := range c.singles {
 		d := float64(*(*float32)(unsafe.Add(way, b.position)))
 		for _, v := range [2]unsafe.Pointer{first, second} {
@@ -49,6 +57,25 @@ func (c *Curve) Prepare(way, first, second unsafe.Pointer, scale float64) {
 			*p = finite(float64(*p*scale) - d)
 		}
 	}
+}
+
+// Aside returns how far the curve of the field at an offset of the position leaves the range between its ends, at most.
+// The velocities are prepared.
+func (c *Curve) Aside(offset uintptr, first, second unsafe.Pointer) float64 {
+	const most = 4. / 27 // of the shares that Bend gives the velocities
+	for _, b := range c.singles {
+		if b.position == offset {
+			return most * (math.Abs(float64(*(*float32)(unsafe.Add(first, b.velocity)))) +
+				math.Abs(float64(*(*float32)(unsafe.Add(second, b.velocity)))))
+		}
+	}
+	for _, b := range c.doubles {
+		if b.position == offset {
+			return most * (math.Abs(*(*float64)(unsafe.Add(first, b.velocity))) +
+				math.Abs(*(*float64)(unsafe.Add(second, b.velocity))))
+		}
+	}
+	return 0
 }
 
 // Bend moves a value from the straight way, where [Kernel.Mix] has put it for the same fraction, to the curve.

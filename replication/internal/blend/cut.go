@@ -1,36 +1,30 @@
 package blend
 
-import (
-	"slices"
+import "github.com/arche-replicate/arche-replicate/replication/internal/schema"
 
-	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
-)
-
-// A Cut makes changes of a component discontinuities: between two states in which it differs, nothing of the entity is
-// blended.
+// A Cut makes changes of a component discontinuities: between two states in which a field with the tag cut differs,
+// nothing of the entity is blended that has the same condition.
 type Cut struct {
+	Number   int   // of the component
+	Words    int   // of its rows
 	compared []int // words of a row
 }
 
-// NewCut returns the cut of the fields with the given paths, which have no indices, or of all fields. It returns the
-// first path that the component lacks, or an empty one.
-func NewCut(c *schema.Component, paths []string) (cut Cut, missing string) {
-	found := map[string]bool{}
-	for i := range c.Columns {
-		col := &c.Columns[i]
-		path := pattern(col.Path)
-		if len(paths) > 0 && !slices.Contains(paths, path) {
-			continue
+// Cuts returns the components of a schema that have fields with the tag cut.
+func Cuts(s *schema.Schema) (cuts []Cut) {
+	for k := range s.Components {
+		comp := &s.Components[k]
+		c := Cut{Number: k, Words: comp.Words}
+		for i := range comp.Columns {
+			if comp.Columns[i].Codec.Cut {
+				c.add(&comp.Columns[i])
+			}
 		}
-		found[path] = true
-		cut.add(col)
-	}
-	for _, path := range paths {
-		if !found[path] {
-			return cut, path
+		if len(c.compared) > 0 {
+			cuts = append(cuts, c)
 		}
 	}
-	return cut, ""
+	return cuts
 }
 
 // add makes changes of a field count.

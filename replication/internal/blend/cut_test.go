@@ -1,28 +1,35 @@
 package blend
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/mlange-42/arche/ecs"
 )
 
-func TestCutsCompareTheNamedFields(t *testing.T) {
+func TestCutsCompareTheTaggedFields(t *testing.T) {
+	type dust struct{ Grains uint64 }
 	type wheels struct {
-		Mounted [2]uint8 `repl:"counter"`
+		Mounted [2]uint8 `repl:"counter,cut"`
 		Dust    uint64
+		Seat    ecs.Entity `repl:"cut"`
 	}
-	c := componentOf[wheels](t)
-	a := rowOf(c, wheels{})
-	mounted, dusty := rowOf(c, wheels{Mounted: [2]uint8{1: 1}}), rowOf(c, wheels{Dust: 1 << 40})
-	named, missing := NewCut(c, []string{"Mounted"})
-	require.Empty(t, missing)
-	require.False(t, named.Between(a, a))
-	require.True(t, named.Between(a, mounted))
-	require.False(t, named.Between(a, dusty))
-	all, missing := NewCut(c, nil)
-	require.Empty(t, missing)
-	require.True(t, all.Between(a, mounted))
-	require.True(t, all.Between(a, dusty))
-	_, missing = NewCut(c, []string{"Dust", "Rust"})
-	require.Equal(t, "Rust", missing)
+	var s schema.Schema
+	require.NoError(t, s.Register(reflect.TypeFor[dust](), &schema.Options{}))
+	require.NoError(t, s.Register(reflect.TypeFor[wheels](), &schema.Options{}))
+	cuts := Cuts(&s)
+	require.Len(t, cuts, 1)
+	c, comp := &cuts[0], &s.Components[1]
+	require.Equal(t, 1, c.Number)
+	require.Equal(t, comp.Words, c.Words)
+	a := rowOf(comp, wheels{})
+	require.False(t, c.Between(a, a))
+	require.True(t, c.Between(a, rowOf(comp, wheels{Mounted: [2]uint8{1: 1}})))
+	require.False(t, c.Between(a, rowOf(comp, wheels{Dust: 1 << 40})))
+	seated := rowOf(comp, wheels{})
+	seated[len(seated)-2] = 5
+	require.True(t, c.Between(a, seated))
 }

@@ -2,10 +2,13 @@ package blend
 
 import (
 	"math"
+	"reflect"
 	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
 type raw struct {
@@ -15,7 +18,7 @@ type raw struct {
 
 // TestNumbersWithoutADifferenceStep: infinities and numbers that lie too far apart have no way between them.
 func TestNumbersWithoutADifferenceStep(t *testing.T) {
-	k := newKernel(t, componentOf[raw](t))
+	k := New(componentOf[raw](t))
 	inf, nan := math.Inf(1), math.NaN()
 	for _, c := range [][2]float64{
 		{inf, inf},
@@ -63,7 +66,7 @@ type counts struct {
 
 // TestIntegersDoNotLeaveTheirTypes: beyond the second value, they stop at the end of what they can be.
 func TestIntegersDoNotLeaveTheirTypes(t *testing.T) {
-	k := newKernel(t, componentOf[counts](t))
+	k := New(componentOf[counts](t))
 	low := counts{0, -128, 10, -1000, math.MinInt64, 0}
 	high := counts{255, 127, 20, 1000, math.MaxInt64, math.MaxUint64}
 	at := func(a, b counts, f float32) counts { return blended(t, k, a, b, f) }
@@ -94,7 +97,7 @@ type circles struct {
 
 // TestIntegersGoRoundAsOftenAsTheyMust, and stay in their ranges.
 func TestIntegersGoRoundAsOftenAsTheyMust(t *testing.T) {
-	k := newKernel(t, componentOf[circles](t))
+	k := New(componentOf[circles](t))
 	for way := -11; way <= 11; way++ {
 		for f := range 40 {
 			a := circles{Hour: 20, Heading: 350}
@@ -110,9 +113,13 @@ func mod(a, n int) int { return (a%n + n) % n }
 
 // TestVelocitiesThatAreNoNumbersBendNothing, nor do those whose way overflows.
 func TestVelocitiesThatAreNoNumbersBendNothing(t *testing.T) {
-	k := newKernel(t, componentOf[raw](t))
-	c, err := NewCurve(k, k)
-	require.NoError(t, err)
+	type place raw
+	var s schema.Schema
+	require.NoError(t, s.Register(reflect.TypeFor[raw](), &schema.Options{}))
+	require.NoError(t, s.Register(reflect.TypeFor[place](), &schema.Options{Velocity: reflect.TypeFor[raw](), PerTick: 1}))
+	s.Freeze()
+	k := New(&s.Components[1])
+	c := NewCurve(&s, k)
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64} {
 		a, b := raw{1, 2}, raw{3, 4}
 		first, second := raw{float32(v), v}, raw{1, 1}

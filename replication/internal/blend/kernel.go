@@ -1,40 +1,17 @@
-// Package blend computes component values between two states. Play-out shows them at the client, and rewind finds out
-// at the server what a client showed, so both use the kernels and the fractions of this package: what was seen is
-// what is judged. Rows of codes or values in memory go in, values in memory come out.
+// Package blend computes component values between two states. Package interpolation shows them at the client, and
+// rewind finds out at the server what a client showed, so both use the kernels and the fractions of this package: what
+// was seen is what is judged. Rows of codes or values in memory go in, values in memory come out.
 package blend
 
 import (
-	"fmt"
 	"math"
 	"reflect"
-	"regexp"
-	"slices"
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
-
-// A Mode selects how a field goes from one value to the next.
-type Mode uint8
-
-const (
-	// byCodec lets the field's codec decide. Floats move linearly, and so do integers with the tag linear. Angles and
-	// integers with the tag wrap go the shorter way round. Quaternions and unit vectors rotate at constant speed. All
-	// other fields step, and so do fields with the tag jump.
-	byCodec Mode = iota
-	// Step keeps the first value until the time of the next one.
-	Step
-	// Linear moves a number, an angle the shorter way round. It is for integers that have no tag that implies it.
-	Linear
-)
-
-// A FieldMode selects the mode of a field, or of all elements of an array. The path has no indices.
-type FieldMode struct {
-	Path string
-	Mode Mode
-}
 
 // A Kernel blends values of one component. It is not for concurrent use.
 type Kernel struct {
@@ -69,32 +46,16 @@ type (
 	wayFunc     func(from, second unsafe.Pointer) float64
 )
 
-// New returns the kernel of a component. It fails if a mode names a field that does not exist, or asks for what the
-// field can't do.
-func New(c *schema.Component, modes ...FieldMode) (*Kernel, error) {
+// New returns the kernel of a component.
+func New(c *schema.Component) *Kernel {
 	k := &Kernel{comp: c, second: reflect.New(c.Typ).UnsafePointer()}
-	used := make([]bool, len(modes))
 	for i := range c.Columns {
-		col := &c.Columns[i]
-		if col.StandIn != nil {
-			continue
-		}
-		mode := byCodec
-		if m := slices.IndexFunc(modes, func(m FieldMode) bool { return m.Path == pattern(col.Path) }); m >= 0 {
-			mode, used[m] = modes[m].Mode, true
-		}
-		if err := k.add(col, mode); err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		if c.Columns[i].StandIn == nil {
+			k.add(&c.Columns[i])
 		}
 	}
 	k.fixed = k.allFixed()
-	for i, m := range modes {
-		if !used[i] {
-			return nil, fmt.Errorf("%s has no field %q that is replicated by a tag: use its path, without indices",
-				c.Name, m.Path)
-		}
-	}
-	return k, nil
+	return k
 }
 
 // allFixed returns all columns if they are float32 fields in fixed steps that move linearly, or none.
@@ -112,36 +73,23 @@ func (k *Kernel) allFixed() (columns []*schema.Column) {
 	return columns
 }
 
-var index = regexp.MustCompile(`\[\d+\]`)
-
-// pattern returns the path of a column without its indices, as replication.Field names it.
-func pattern(path string) string { return index.ReplaceAllString(path, "") }
-
-// add adds a column.
-func (k *Kernel) add(col *schema.Column, mode Mode) error {
+// add adds a column. Floats move linearly, and so do integers with the tag linear. Angles and integers with the tag
+// wrap go the shorter way round. Quaternions and unit vectors rotate at constant speed. All other fields step, and so
+// do those with the tags hold and jump.
+func (k *Kernel) add(col *schema.Column) {
 	q := col.Codec
 	p := part{offset: col.Offset(), size: sizeOf(q), codec: q, mix: copyBytes}
 	motion := q.Motion()
-	switch {
-	case q.Op == field.OpEntity || q.Op == field.OpRelation:
-		if mode == Linear {
-			return fmt.Errorf("%s refers to an entity, so it can't move: it changes at the next state", col.Path)
-		}
-		k.refers.add(col)
-		return nil
-	case mode == Step:
-		motion = delta.Plain
-	case mode == Linear && motion == delta.Plain:
-		motion = delta.Linear
-	}
 	numbers, isInteger := integers(q.Kind)
 	switch {
+	case q.Op == field.OpEntity || q.Op == field.OpRelation:
+		k.refers.add(col)
+		return
 	case q.Op == field.OpString:
-		p.mix, motion = copyString, delta.Plain
+		p.mix = copyString
 	case q.Op == field.OpFlags:
-		p.mix, motion = numbers.flags, delta.Plain
-	case q.Op == field.OpBool || q.Op == field.OpBytes || motion == delta.Plain:
-		motion = delta.Plain
+		p.mix = numbers.flags
+	case motion == delta.Plain:
 	case q.Op == field.OpQuat:
 		p.prepare, p.mix = rotation(q.Kind, 4)
 	case q.Op == field.OpUnit:
@@ -160,21 +108,17 @@ func (k *Kernel) add(col *schema.Column, mode Mode) error {
 	case q.Kind == reflect.Float32:
 		k.singles, k.moves = append(k.singles, p.offset), true
 		k.addWords(col)
-		return nil
+		return
 	default:
 		k.doubles, k.moves = append(k.doubles, p.offset), true
 		k.addWords(col)
-		return nil
+		return
 	}
 	k.moves = k.moves || motion != delta.Plain
 	if motion != delta.Plain && !isInteger {
 		k.addWords(col)
 	}
-	if mode == Linear && motion == delta.Plain {
-		return fmt.Errorf("%s can't move: only numbers, unit vectors and quaternions can", col.Path)
-	}
 	k.others = append(k.others, p)
-	return nil
 }
 
 func (k *Kernel) addWords(col *schema.Column) {
@@ -323,9 +267,16 @@ func Three(dst, from, second unsafe.Pointer, f float32) {
 	v[0], v[1], v[2] = a[0]+float32(b[0]*f), a[1]+float32(b[1]*f), a[2]+float32(b[2]*f)
 }
 
-// Distance returns how far the fields that move linearly go between two values: the square of the length of the vector
+// Snaps reports whether the way between two values is a teleport: longer than the distance of Snap in each of so many
+// ticks. second is prepared.
+func (k *Kernel) Snaps(from, second unsafe.Pointer, ticks delta.Tick) bool {
+	far := k.comp.Shown.Snap * float64(ticks)
+	return k.comp.Shown.Snap > 0 && k.distance(from, second) > far*far
+}
+
+// distance returns how far the fields that move linearly go between two values: the square of the length of the vector
 // that they make. second is prepared.
-func (k *Kernel) Distance(from, second unsafe.Pointer) (squared float64) {
+func (k *Kernel) distance(from, second unsafe.Pointer) (squared float64) {
 	for _, o := range k.singles {
 		d := float64(*(*float32)(unsafe.Add(second, o)))
 		squared += d * d

@@ -1,10 +1,9 @@
 package exclusive
 
-// A Call is an exported function or method of package replication, or of a package beside it, that changes a server or
-// a client.
+// A Call is an exported function or method of package replication that changes a server or a client.
 type Call uint8
 
-// The calls by whose they are: a server's, a client's, a play-out's.
+// The calls by whose they are: a server's, a client's.
 const (
 	Close Call = iota + 1
 	Connect
@@ -60,8 +59,6 @@ const (
 	SetInput
 	SetJoinData
 
-	PlayoutAdvance
-
 	calls
 )
 
@@ -88,8 +85,6 @@ var names = [calls]string{
 	Expect: "Expect", OnAdd: "OnAdd", OnChange: "OnChange",
 	OnDespawn: "Client.OnDespawn", OnInput: "OnInput", OnRemove: "OnRemove", OnServerMessage: "OnServerMessage", OnSpawn: "Client.OnSpawn",
 	SendToServer: "SendToServer", SetInput: "SetInput", SetJoinData: "Client.SetJoinData",
-
-	PlayoutAdvance: "Playout.Advance",
 }
 
 // String returns the name of the call as a user writes it.

@@ -2,12 +2,10 @@
 package exclusive
 
 import (
-	"bytes"
 	"fmt"
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 )
 
 // A Guard knows which call a server, with its peers, or a client is in. It is a plain number, as
@@ -19,9 +17,7 @@ import (
 // permitted is looked at closely: it is a mistake unless the call that is going on is on the same
 // goroutine's stack, and within Ask it is one in any case.
 type Guard struct {
-	now   State
-	meets int  // how often Meet looks for another goroutine yet
-	by    name // of the goroutine of the last ClientFrame, while meets > 0
+	now State
 }
 
 // A State is a call, and what it does not permit.
@@ -46,9 +42,6 @@ func (g *Guard) Enter(c Call) (was State) {
 		refuseWithin(was, c)
 	}
 	g.now = State(c)<<callShift | permissions | was&sending
-	if g.meets > 0 && c == ClientFrame {
-		g.by = goroutine()
-	}
 	return was
 }
 
@@ -106,39 +99,6 @@ func (g *Guard) Lend(send func(packet []byte) error) func(packet []byte) error {
 	}
 }
 
-// ExpectMeets makes Meet look for another goroutine.
-func (g *Guard) ExpectMeets() { g.meets = meets }
-
-const (
-	meets    = 128              // by then, two loops without a mutex have met almost certainly
-	patience = time.Millisecond // in each of them
-)
-
-// Meet is for calls that belong on the goroutine of ClientFrame. Two goroutines may take turns, with a mutex around
-// each call. Without one, short calls overlap so seldom that the mistake does harm before it is noticed. So if Meet is
-// on another goroutine, it waits a little, within the call that is going on, a limited number of times: what the
-// goroutine of ClientFrame calls meanwhile panics.
-func (g *Guard) Meet() {
-	if g.meets == 0 || g.by == (name{}) {
-		return
-	}
-	if g.meets--; goroutine() != g.by {
-		time.Sleep(patience)
-	}
-}
-
-// A name is that of a goroutine.
-type name [24]byte
-
-// goroutine returns the name of the present goroutine.
-func goroutine() (n name) {
-	runtime.Stack(n[:], false) // "goroutine 7 [running]:" and so on
-	if end := bytes.IndexByte(n[:], '['); end >= 0 {
-		clear(n[end:])
-	}
-	return n
-}
-
 // inspect panics if the call that is going on is not one of this goroutine's. It can't find out in a
 // program whose functions have other names, such as one that an obfuscator has renamed.
 func inspect(now State) {
@@ -163,8 +123,7 @@ func refuseWithin(now State, second Call) {
 
 func (s State) call() string { return Call(s >> callShift).String() }
 
-// stack returns the exported functions of package replication and of those beside it that this goroutine is in, the
-// latest first.
+// stack returns the exported functions of package replication that this goroutine is in, the latest first.
 func stack() (calls []string) {
 	pcs := make([]uintptr, 64)
 	n := runtime.Callers(2, pcs)
@@ -176,7 +135,7 @@ func stack() (calls []string) {
 		var frame runtime.Frame
 		frame, more = frames.Next()
 		name, ours := strings.CutPrefix(frame.Function, "github.com/arche-replicate/arche-replicate/replication")
-		name, called := strings.CutPrefix(strings.TrimPrefix(name, "/playout"), ".")
+		name, called := strings.CutPrefix(name, ".")
 		name = plain.Replace(name)
 		if last := name[strings.LastIndexByte(name, '.')+1:]; ours && called && last[0] >= 'A' && last[0] <= 'Z' {
 			calls = append(calls, name)

@@ -6,6 +6,7 @@ package field
 import (
 	"math/bits"
 	"reflect"
+	"strings"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/quantize"
@@ -53,23 +54,64 @@ type Codec struct {
 	Quat  quantize.Quat
 	step  quantize.IntStep
 	kind  delta.Kind // how the codes change from tick to tick
-	jumps bool       // the tag has jump
+	holds bool       // the field does not move between two states: the tag has jump or hold
 	reach float64    // from how far a recorded code is held, in steps; 0 if none is
+
+	Cut   bool // a change of the field is a discontinuity of the entity
+	Place bool // the field is a coordinate
 
 	Orders []uint8 // set by Schema.Tune, see delta.Field
 }
 
-// NewReference returns the codec of a field that refers to an entity.
-func NewReference(op Op, text string) *Codec {
-	return &Codec{
+// NewReference returns the codec of a field that refers to an entity. Of the tag, only cut counts.
+func NewReference(op Op, text string, tag *Tag) *Codec {
+	q := &Codec{
 		Op: op, Kind: reflect.Struct, Text: text, kind: delta.Reference,
 		Bits: delta.ReferenceBits, Max: 1<<delta.ReferenceBits - 1,
 	}
+	return q.show(tag)
 }
 
-// NewCode returns the codec of a code that the user's own codec makes.
-func NewCode(bits uint, largest uint64, kind delta.Kind, text string) *Codec {
-	return &Codec{Op: OpCode, Bits: bits, Max: largest, Text: text, kind: kind}
+// NewCode returns the codec of a code that the user's own codec makes. Of the tag, only cut counts.
+func NewCode(bits uint, largest uint64, kind delta.Kind, text string, tag *Tag) *Codec {
+	q := &Codec{Op: OpCode, Bits: bits, Max: largest, Text: text, kind: kind}
+	return q.show(tag)
+}
+
+// show sets how the field is shown, and returns the codec. hold goes into the text where it makes a difference, and for
+// jump where that selects no other kind.
+func (q *Codec) show(tag *Tag) *Codec {
+	jumps := q.holds && (q.Op == OpRaw || q.Op == OpFloat || q.Op == OpHalf)
+	if jumps || tag.hold && q.Motion() != delta.Plain {
+		q.holds = true
+		q.addKey("hold")
+	}
+	if q.Cut = tag.cut; q.Cut {
+		q.addKey("cut")
+	}
+	if q.Place = tag.place; q.Place {
+		q.addKey("place")
+	}
+	return q
+}
+
+// addKey adds a key to the text.
+func (q *Codec) addKey(key string) {
+	if strings.Contains(q.Text, " ") {
+		q.Text += "," + key
+	} else {
+		q.Text += " " + key
+	}
+}
+
+// IsDistance reports whether the field moves in a straight line: all that does so makes a vector, which has a length.
+func (q *Codec) IsDistance() bool {
+	return q.Motion() == delta.Linear && q.Op != OpUnit && q.Op != OpCode
+}
+
+// IsFloat reports whether the field is one number, a float, that moves in a straight line.
+func (q *Codec) IsFloat() bool {
+	return q.IsDistance() && (q.Kind == reflect.Float32 || q.Kind == reflect.Float64)
 }
 
 // IsText reports whether the field is a string or an array of bytes of bounded length.
@@ -82,7 +124,7 @@ func (q *Codec) IsFixed() bool { return q.Op == OpFixed }
 // delta.Quat, or delta.Plain if it does not move but changes at once.
 func (q *Codec) Motion() delta.Kind {
 	switch {
-	case q.jumps:
+	case q.holds:
 		return delta.Plain
 	case q.Op == OpRaw || q.Op == OpFloat || q.Op == OpHalf:
 		return delta.Linear

@@ -41,6 +41,12 @@ func NewCodec(t reflect.Type, tag *Tag) (*Codec, error) {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "quantize: "))
 	}
 	q := b.Codec // without what it was made from
+	q.show(tag)
+	single := q.Kind == reflect.Float32 || q.Kind == reflect.Float64
+	if q.Place && (!single || q.Op == OpAngle || q.Op == OpUnit || q.Op == OpQuat) {
+		return nil, errors.New("place is for coordinates: " +
+			"floats that are neither angles nor parts of a rotation or direction")
+	}
 	return &q, nil
 }
 
@@ -141,7 +147,7 @@ func (b *builder) float() error {
 	if err != nil {
 		return fmt.Errorf("%.40q is not a number", tag.high)
 	}
-	b.Text += fmt.Sprintf(" range=%s:%s,", numberText(low), numberText(high))
+	b.Text += fmt.Sprintf(" range=%s:%s,", NumberText(low), NumberText(high))
 	if tag.precision.given {
 		return b.precise(low, high)
 	}
@@ -159,7 +165,7 @@ func (b *builder) angle() (err error) {
 		b.Angle, err = quantize.NewAngle32(period, b.tag.bits)
 	}
 	b.Op, b.Bits, b.Max = OpAngle, b.Angle.Bits(), b.Angle.Max()
-	b.Text += fmt.Sprintf(" angle,bits=%d,period=%s", b.tag.bits, numberText(period))
+	b.Text += fmt.Sprintf(" angle,bits=%d,period=%s", b.tag.bits, NumberText(period))
 	return err
 }
 
@@ -172,7 +178,7 @@ func (b *builder) precise(low, high float64) (err error) {
 		b.Float, err = quantize.NewFloat32(low, high, precision)
 	}
 	b.Op, b.Bits, b.Max = OpFloat, b.Float.Bits(), b.Float.Max()
-	b.Text += "precision=" + numberText(precision)
+	b.Text += "precision=" + NumberText(precision)
 	return err
 }
 
@@ -185,7 +191,7 @@ func (b *builder) fixed(low, high float64) (err error) {
 		b.Fixed, err = quantize.NewFixed32(low, high, step)
 	}
 	b.Op, b.Bits, b.Max = OpFixed, b.Fixed.Bits(), b.Fixed.Max()
-	b.Text += "step=" + numberText(step)
+	b.Text += "step=" + NumberText(step)
 	return err
 }
 
@@ -343,7 +349,7 @@ func (b *builder) applyHint() error {
 	if h == hintNone {
 		return nil
 	}
-	b.jumps = h == hintJump
+	b.holds = h == hintJump
 	switch b.Op {
 	case OpInt, OpUint, OpIntStep, OpIntWrap:
 		if b.tag.Mode != modePlain {
@@ -368,11 +374,7 @@ func (b *builder) applyHint() error {
 		return nil // as usual: the text is the same as without the hint
 	}
 	b.kind = hintKinds[h]
-	if strings.Contains(b.Text, " ") {
-		b.Text += "," + string(h)
-	} else {
-		b.Text += " " + string(h)
-	}
+	b.addKey(string(h))
 	return nil
 }
 

@@ -60,5 +60,5 @@ func parseSigned(text string, width int) (int64, bool) {
 	return int64(d), err == nil && width == 64
 }
 
-// numberText is the one way a float is written in a schema text.
-func numberText(v float64) string { return strconv.FormatFloat(v+0, 'g', -1, 64) }
+// NumberText is the one way a float is written in a schema text.
+func NumberText(v float64) string { return strconv.FormatFloat(v+0, 'g', -1, 64) }

@@ -58,6 +58,11 @@ type Tag struct {
 	count uint32 // the N of enum=N, flags=N and max=N
 	hint  hint
 
+	// How clients show the field between two states.
+	hold  bool // it changes in one step, at the time of the next state
+	cut   bool // a change of it is a discontinuity of the entity
+	place bool // it is a coordinate
+
 	err error // the first mistake, while it is parsed
 }
 
@@ -95,10 +100,15 @@ func ParseTag(text string) (Tag, error) {
 				return Tag{}, fmt.Errorf("%s takes no value, but there is %.40q", key, item)
 			}
 			t.setHint(hint(key))
+		case "hold", "cut", "place":
+			if hasValue {
+				return Tag{}, fmt.Errorf("%s takes no value, but there is %.40q", key, item)
+			}
+			t.setWord(key)
 		default:
 			return Tag{}, fmt.Errorf("unknown key %.40q in the tag: known are range, step, precision, enum, "+
 				"flags, max, angle, period, unit, quat, bits, half, raw, margin, jump, linear, wrap, "+
-				"counter and -", key)
+				"counter, hold, cut, place and -", key)
 		}
 		if t.err != nil {
 			return Tag{}, t.err
@@ -184,6 +194,21 @@ func (t *Tag) setHint(h hint) {
 	t.hint = h
 }
 
+// setWord sets how the field is shown. The word must not be set before.
+func (t *Tag) setWord(key string) {
+	word := &t.hold
+	switch key {
+	case "cut":
+		word = &t.cut
+	case "place":
+		word = &t.place
+	}
+	if *word {
+		t.fail("%s is given twice", key)
+	}
+	*word = true
+}
+
 // setCount sets a mode that has a number.
 func (t *Tag) setCount(m mode, n int) {
 	t.setMode(m)
@@ -227,10 +252,31 @@ func (t *Tag) fail(format string, args ...any) {
 // Empty reports whether the tag has no key.
 func (t *Tag) Empty() bool { return *t == Tag{} }
 
+// Shown returns a key that selects how the field is shown, or an empty text if there is none.
+func (t *Tag) Shown() string {
+	switch {
+	case t.hold:
+		return "hold"
+	case t.cut:
+		return "cut"
+	case t.place:
+		return "place"
+	}
+	return ""
+}
+
+// OnlyCut reports whether the tag has no key but cut.
+func (t *Tag) OnlyCut() bool { return *t == Tag{cut: t.cut} }
+
 // Check returns an error if the keys don't suit each other.
 func (t *Tag) Check() error {
 	needsBits := t.Mode == ModeQuat || t.Mode == ModeUnit || t.Mode == modeAngle
 	switch {
+	case t.Mode == ModeSkip && (t.hold || t.cut || t.place):
+		return fmt.Errorf("- goes without hold, cut and place: what is not replicated has no states")
+	case t.hold && t.hint == hintLinear:
+		return fmt.Errorf("hold and linear exclude each other: what is linear moves evenly, " +
+			"and what is held changes in one step")
 	case t.Mode != modePlain && (t.ranged || t.step.given || t.precision.given):
 		return fmt.Errorf("%s goes without range, step and precision", t.Mode)
 	case needsBits && !t.hasBits:

@@ -35,9 +35,9 @@ func TestParseFieldTag(t *testing.T) {
 		require.Equal(t, want, got, text)
 	}
 	for text, want := range map[string]string{
-		"nonsense":                `unknown key "nonsense" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, margin, jump, linear, wrap, counter and -`,
-		"half,":                   `unknown key "" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, margin, jump, linear, wrap, counter and -`,
-		"half, rav":               `unknown key "rav" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, margin, jump, linear, wrap, counter and -`,
+		"nonsense":                `unknown key "nonsense" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, margin, jump, linear, wrap, counter, hold, cut, place and -`,
+		"half,":                   `unknown key "" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, margin, jump, linear, wrap, counter, hold, cut, place and -`,
+		"half, rav":               `unknown key "rav" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, margin, jump, linear, wrap, counter, hold, cut, place and -`,
 		"range":                   "range needs a value: range=MIN:MAX",
 		"bits":                    "bits needs a value: bits=N",
 		"step":                    "step needs a value: step=S",
@@ -64,7 +64,7 @@ func TestParseFieldTag(t *testing.T) {
 		"bits=256":                "bits=256 is not a small whole number",
 		"step=x":                  "step=x is not a number",
 		"step=1e999":              "step=1e999 is not a number",
-		strings.Repeat("z", 5000): `unknown key "` + strings.Repeat("z", 40) + `" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, margin, jump, linear, wrap, counter and -`,
+		strings.Repeat("z", 5000): `unknown key "` + strings.Repeat("z", 40) + `" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, margin, jump, linear, wrap, counter, hold, cut, place and -`,
 	} {
 		_, err := ParseTag(text)
 		require.EqualError(t, err, want, text)

@@ -35,7 +35,7 @@ func (c *clientInputs) Set(tick delta.Tick) bool {
 	return c.any && c.newest-tick < newStartTicks
 }
 
-// Add makes tick the newest one and returns the row for its input. shown is the play-out time that the
+// Add makes tick the newest one and returns the row for its input. shown is the time shown that the
 // client shows now.
 func (c *clientInputs) Add(tick delta.Tick, shown wire.Stamp) []uint32 {
 	if !c.any || tick-c.newest >= newStartTicks {

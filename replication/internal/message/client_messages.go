@@ -37,7 +37,7 @@ type ClientMessages struct {
 	everSent   bool   // lastSent is valid
 	echoed     uint32 // the newest time that the server acknowledged
 	Inputs     clientInputs
-	Shown      wire.Stamp // the play-out time that the client shows, for the next inputs
+	Shown      wire.Stamp // the time that the client shows, for the next inputs
 	InputDelay clock.InputDelay
 	late       uint8 // low bits of the server's count of late inputs
 }
@@ -69,6 +69,7 @@ type ClientLinks struct {
 	Stats    *counters.ClientCounters
 	Transmit func(packet []byte)
 	Ready    func(deps []wire.Dependency) bool // reports whether the world shows all dependencies
+	Delay    func(number int)                  // takes over messages that wait for their tick's state; nil: none are taken
 }
 
 // NewClientMessages returns the client's end of messages, with nothing to send.
@@ -421,8 +422,25 @@ func (t *ClientMessages) HandleAll(ticks uint32) {
 	t.Kept = kept
 }
 
-// handle calls the handler of a message that was decoded.
+// handle hands over a message that was decoded.
 func (t *ClientMessages) handle(number int) {
+	if t.Delay != nil && t.schema.Messages[number].Waits() {
+		t.Delay(number)
+		return
+	}
+	t.deliver(number)
+}
+
+// Deliver hands over the message in Values, which was delayed.
+func (t *ClientMessages) Deliver(number int) {
+	was := t.Handling
+	t.Handling = true
+	defer func() { t.Handling = was }()
+	t.deliver(number)
+}
+
+// deliver calls the handler of a message.
+func (t *ClientMessages) deliver(number int) {
 	h := t.Handlers[number]
 	if h == nil {
 		t.Stats.MessagesUnhandled++

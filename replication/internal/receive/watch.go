@@ -5,7 +5,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A Watch records what came since it was last emptied, for package playout, which looks at it once per frame.
+// A Watch records what came since it was last emptied, for package interpolation, which looks at it once per frame.
 type Watch struct {
 	Packets  []Arrival // state packets in order of arrival, but for the last one if there are very many
 	Slots    []uint32  // with new states, each once

@@ -32,8 +32,8 @@ func (w *Coded[T]) option() string { return "With" }
 func (w *Coded[T]) Source() reflect.Type { return reflect.TypeFor[T]() }
 
 func (w *Coded[T]) describe(f *Flattener, at FieldPlace, tag field.Tag) error {
-	if !tag.Empty() {
-		return f.refuse(at, "a field with a codec takes no tag: remove it")
+	if !tag.OnlyCut() {
+		return f.refuse(at, "a field with a codec takes no tag but cut and -")
 	}
 	fields := w.Fields()
 	if len(fields) == 0 || len(fields) > maxCodecFields {
@@ -41,7 +41,7 @@ func (w *Coded[T]) describe(f *Flattener, at FieldPlace, tag field.Tag) error {
 	}
 	c := f.Component
 	for i := range fields {
-		q, err := fields[i].codec()
+		q, err := fields[i].codec(&tag)
 		if err != nil {
 			return f.refuse(at, "%s", err)
 		}
@@ -70,7 +70,7 @@ type CodecField struct {
 }
 
 // codec returns the codec of the column.
-func (cf *CodecField) codec() (*field.Codec, error) {
+func (cf *CodecField) codec(tag *field.Tag) (*field.Codec, error) {
 	for _, r := range cf.Name {
 		if r == '.' || r == '[' || unicode.IsSpace(r) || !unicode.IsGraphic(r) || r == unicode.ReplacementChar {
 			return nil, fmt.Errorf("the codec's field name %q contains %q: use letters and digits", cf.Name, r)
@@ -102,7 +102,7 @@ func (cf *CodecField) codec() (*field.Codec, error) {
 	if cf.Kind != delta.Plain {
 		text += "," + cf.Kind.String()
 	}
-	return field.NewCode(cf.Bits, largest, cf.Kind, text), nil
+	return field.NewCode(cf.Bits, largest, cf.Kind, text, tag), nil
 }
 
 // try checks that the codec can handle the zero value, with which every component starts.

@@ -36,6 +36,8 @@ type Component struct {
 	Priority  float32 // weight of entities that have the component
 	condition Condition
 	Class     int // of the slots that hold it: 1 + the index of its condition in Schema.Conditions, or 0
+
+	Shown Shown
 }
 
 // Column is a leaf of a component type: a number, a text, a reference, or the numbers of a unit
@@ -74,7 +76,10 @@ func newComponent(t reflect.Type, o *Options) (Component, error) {
 	if c.Once {
 		c.Every = 1
 	}
-	f := Flattener{Component: &c, overrides: o.Fields, conversions: o.Conversions}
+	f := Flattener{Component: &c, overrides: o.Fields, conversions: o.Conversions, stateless: o.stateless}
+	if c.Resource {
+		f.stateless = "a resource"
+	}
 	if err := f.flatten(); err != nil {
 		return Component{}, err
 	}

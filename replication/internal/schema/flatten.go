@@ -25,6 +25,7 @@ type Flattener struct {
 	matched   []bool   // which overrides have found their field
 	paths     []string // of fields found, for the error about an override that finds none
 	width     int      // bits of all columns so far
+	stateless string   // what the type is, if clients show it as it arrives: a message, an input, a resource
 
 	conversions []*ConversionUse
 }
@@ -126,6 +127,9 @@ func (f *Flattener) override(pattern string, tag field.Tag, err error) (field.Ta
 			tag, err = field.ParseTag(o.Tag)
 		}
 	}
+	if key := tag.Shown(); err == nil && key != "" && f.stateless != "" {
+		err = fmt.Errorf("%s is for components: nothing is shown between two values of %s", key, f.stateless)
+	}
 	if err != nil {
 		return tag, fmt.Errorf("%s: %w", f.fullPath(pattern), err)
 	}
@@ -150,13 +154,13 @@ func (f *Flattener) Value(t reflect.Type, at FieldPlace, tag field.Tag) error {
 		return f.convert(t, inner, at, tag)
 	case field.IsVector(inner, &tag), field.IsText(inner, &tag):
 	case inner == reflect.TypeFor[ecs.Entity]():
-		if !tag.Empty() {
-			return f.refuse(at, "an entity takes no tag but -")
+		if !tag.OnlyCut() {
+			return f.refuse(at, "an entity takes no tag but cut and -")
 		}
 		if at.standIn {
 			return f.refuse(at, noReferenceInTwin, "an entity")
 		}
-		return f.take(t, inner, at, dims, field.NewReference(field.OpEntity, "entity"))
+		return f.take(t, inner, at, dims, field.NewReference(field.OpEntity, "entity", &tag))
 	case inner.Kind() == reflect.Struct:
 		if !tag.Empty() {
 			return f.refuseStructTag(inner, at, &tag)
@@ -292,14 +296,14 @@ func (f *Flattener) relation(member *reflect.StructField, at FieldPlace, tag fie
 	case len(at.steps) != 1 || at.steps[0] != 0 || !member.Anonymous:
 		return f.refuse(at, "ecs.Relation must be embedded as the component's first field, "+
 			"the only place where Arche looks for it; %s", skipAdvice(at, ""))
-	case !tag.Empty():
-		return f.refuse(at, "a relation takes no tag but -")
+	case !tag.OnlyCut():
+		return f.refuse(at, "a relation takes no tag but cut and -")
 	case at.standIn:
 		return f.refuse(at, noReferenceInTwin, "a relation")
 	}
 	// It is the first column. It has no size, so take can't count it.
 	c := f.Component
-	q := field.NewReference(field.OpRelation, "relation")
+	q := field.NewReference(field.OpRelation, "relation", &tag)
 	f.width += q.Width()
 	c.Lines = append(c.Lines, f.fullPath(at.path)+" "+q.Text)
 	f.leaves(member.Type, member.Type, at, q)

@@ -40,7 +40,7 @@ const MaxMessageTypes = delta.MaxComponents - 1
 
 // RegisterMessage adds a message type.
 func (s *Schema) RegisterMessage(t reflect.Type, o *MessageOptions) error {
-	c, err := newMessageComponent(t, &o.Options)
+	c, err := newMessageComponent(t, &o.Options, "a message")
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *Schema) RegisterMessage(t reflect.Type, o *MessageOptions) error {
 
 // RegisterInput sets the input type.
 func (s *Schema) RegisterInput(t reflect.Type, o *Options) error {
-	c, err := newMessageComponent(t, o)
+	c, err := newMessageComponent(t, o, "an input")
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,8 @@ func (s *Schema) RegisterInput(t reflect.Type, o *Options) error {
 }
 
 // newMessageComponent is newComponent for messages and the input.
-func newMessageComponent(t reflect.Type, o *Options) (Component, error) {
+func newMessageComponent(t reflect.Type, o *Options, what string) (Component, error) {
+	o.stateless = what
 	c, err := newComponent(t, o)
 	switch {
 	case err != nil:

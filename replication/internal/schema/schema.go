@@ -52,6 +52,9 @@ func (s *Schema) Register(t reflect.Type, o *Options) error {
 	if err := s.admit(&c, false); err != nil {
 		return err
 	}
+	if err := setShown(s, &c, o); err != nil {
+		return err
+	}
 	if len(s.Components) == delta.MaxComponents {
 		return fmt.Errorf("%s: the schema is full: it holds at most %d components", c.Name, delta.MaxComponents)
 	}

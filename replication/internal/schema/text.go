@@ -31,7 +31,7 @@ func (s *Schema) buildText() string {
 		if s.Components[i].Typ == reflect.TypeFor[subEntityOf]() {
 			continue
 		}
-		b.WriteString(s.Components[i].kind() + " " + s.Components[i].Name + "\n")
+		b.WriteString(s.Components[i].kind() + " " + s.Components[i].Name + shownText(s, &s.Components[i]) + "\n")
 		for _, line := range s.Components[i].Lines {
 			b.WriteString(line + "\n")
 		}

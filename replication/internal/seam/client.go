@@ -1,4 +1,4 @@
-// Package seam lets packages beside replication, such as playout, see the inside of its clients and
+// Package seam lets packages beside replication, such as interpolation, see the inside of its clients and
 // servers without being part of it. It owns nothing: package replication sets its functions, which take
 // public values and return pointers to their parts. What they point to is only read, except for what the
 // fields name, and between the calls of the client or server that it belongs to.
@@ -25,11 +25,11 @@ type Client struct {
 	Recv   *receive.Receiver // held states, and what is known of ticks; Watch may be set
 	Clock  *clock.Ticks      // the client's time, and the server's as it knows that
 	Apply  *apply.Applier    // the world, and which entity shows which slot; View.Replaced and Lingering may be set
-	// Messages may have Shown set: the play-out time that the inputs to come are stamped with; and Tick, while a
-	// message of that tick is handled. It is nil if the schema has neither messages nor inputs. Once it is Closed,
+	// Messages may have Shown set: the time shown that the inputs to come are stamped with; Delay; and Tick,
+	// while a message of that tick is handled. It is nil if the schema has neither messages nor inputs. Once it is Closed,
 	// no message is handed over.
 	Messages *message.ClientMessages
-	Attached *[]func(dt time.Duration) // what Frame calls at its end, on its goroutine
+	Attached *[]func(dt time.Duration) // what Frame calls, on its goroutine, before it asks for inputs and sends
 }
 
 // Mirrored is what a replication.Mirrored in a world has in it.

@@ -5,7 +5,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// A Stamp is the play-out time that a client showed when it gave an input: a tick of the server and a
+// A Stamp is the time shown that a client showed when it gave an input: a tick of the server and a
 // fraction.
 type Stamp struct {
 	Tick      delta.Tick
