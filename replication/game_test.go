@@ -13,6 +13,7 @@ const (
 	gameClients = 64
 	gameWarmUp  = 320 // ticks: all but those with the smallest budget have the world
 	gameTurn    = 16  // ticks that a rig plays per turn
+	gameJoins   = 3   // ticks between joins: those who join at once wait for the same, and share what a budget chooses
 )
 
 // A gameRow holds the settings of one row of the benchmark.
@@ -74,6 +75,9 @@ func newGameRigs(tb testing.TB, g *gameRow, seed uint64) (*sharedRig, *ackedRig)
 	}
 	rng := rand.New(rand.NewPCG(seed, 4))
 	for i := range gameClients {
+		for range gameJoins {
+			ours.tick()
+		}
 		f := connectFake(tb, ours.server, uint64(i)+1, g.delay(i), g.loss)
 		ours.fakes, ours.acks = append(ours.fakes, f), append(ours.acks, nil)
 		twin.links[i].delay = g.delay(i)
