@@ -43,7 +43,7 @@ type Client struct {
 // Frame, Disconnect and Close only; a packet belongs to the client again when send returns. The schema must equal the
 // server's. NewClient freezes it: nothing can be registered afterwards.
 //
-// Replicas, the client's copies of the server's entities, carry the component [Mirrored]. The user may add components
+// Replicas, the client's copies of the server's entities, carry the component [Replica]. The user may add components
 // to them that are not in the schema, and remove replicas or their components: they stay removed until the server
 // spawns or adds them anew. After a reset of the world, the next Frame fills it again with all replicas, including
 // those that the user had removed. All this holds for resources, too; one that the user has when the server adds it is
@@ -78,7 +78,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	c.apply.Calls = &c.calls
 	c.sends, send = lend(&c.calls, send)
 	c.session = session.NewClientSession(&o, clientErrors, send, &c.stats, types.Hash(), slots)
-	c.apply.Init(world, types, MirroredID(world), &c.recv, &c.stats, slots, o.SpawnWith)
+	c.apply.Init(world, types, ecs.ComponentID[Replica](world), &c.recv, &c.stats, slots, o.SpawnWith)
 	c.recv = receive.NewReceiver(types, &c.stats, slots, c.apply.View.RelationTypes())
 	if types.UsesMessages() {
 		links := message.ClientLinks{
@@ -99,13 +99,6 @@ func (c *Client) guard() *exclusive.Guard {
 
 // mustExist is for calls that only read.
 func (c *Client) mustExist() { c.guard().Check() }
-
-// Connected reports whether the status is [StatusConnected]: the server has accepted the client, and has not been
-// silent for too long since.
-func (c *Client) Connected() bool {
-	c.mustExist()
-	return c.Status() == StatusConnected
-}
 
 // Stats returns the client's counters.
 func (c *Client) Stats() ClientStats {
@@ -213,7 +206,7 @@ func (c *Client) receive(packet []byte) error {
 //
 // Frame shows what was received: every entity goes from one state of the server to a later one, and so does every
 // [Group], never to a mixture. References to entities that spawn or despawn are updated at its end, and after
-// [ecs.World.Reset] all replicas spawn anew. It calls hooks, see [Client.OnSpawn], then the functions of
+// [ecs.World.Reset] all replicas spawn anew. It calls hooks, see [OnSpawn], then the functions of
 // [OnServerMessage] for messages that can be delivered. What is attached to the client does its part, such as
 // interpolation, and the function of [OnInput] is called. At last, Frame sends the server its answer: hellos until it
 // is connected, acks, messages and inputs afterwards.
@@ -382,8 +375,8 @@ func (c *Client) Close() {
 }
 
 // Detach ends the connection as [Client.Close] does, but leaves the world as it is: replicas become the user's own
-// entities, without [Mirrored] and NetID, and resources stay. Only what package interpolation still shows of entities
-// that the server has removed goes, see [Client.OnDespawn]. A world without its client can be saved, or served to
+// entities, without [Replica] and NetID, and resources stay. Only what package interpolation still shows of entities
+// that the server has removed goes, see [OnDespawn]. A world without its client can be saved, or served to
 // others, as when the host of a game leaves.
 //
 // Panics if the world is locked, and in a hook.

@@ -38,7 +38,7 @@ func WithoutCompact() ClientOption {
 // costs the first server one peer, however many clients follow the relay.
 //
 //	client := replication.NewClient(&world, schema, send,
-//		replication.WithSpawnComponents(replication.ReplicatedID(&world)))
+//		replication.WithSpawnComponents(ecs.ComponentID[replication.Replicated](&world)))
 //	server := replication.NewServer(&world, schema)
 //	for { // every tick
 //		_ = client.Receive(packet) // for each packet that has arrived
@@ -46,7 +46,7 @@ func WithoutCompact() ClientOption {
 //		server.Replicate()
 //	}
 //
-// NewClient panics if one of them is a component of the schema, a relation or [Mirrored], if one is named twice, or if
+// NewClient panics if one of them is a component of the schema, a relation or [Replica], if one is named twice, or if
 // the world has no such component.
 func WithSpawnComponents(ids ...ecs.ID) ClientOption {
 	return config.ClientFunc(func(o *config.ClientOptions) { o.SpawnWith = append(o.SpawnWith, ids...) })

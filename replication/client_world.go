@@ -64,48 +64,19 @@ func (c *Client) KnownUntil(e ecs.Entity) (tick Tick, ok bool) {
 	return c.apply.View.KnownUntil(e)
 }
 
-// OnSpawn makes the client call fn for every entity that Frame spawns or matches (see [Expect]), when everything is as
-// it was at the server, including other entities and references. The hooks of its components ([OnAdd]) follow.
-//
-// A hook may change the world in any way: it may create and remove entities and components, including replicas. What a
-// hook removes is not announced to later ones. It may call all methods of the client except Receive, Frame and Close, which
-// panic. A hook must close the queries that it makes. Hooks of one kind are called in the order in which
-// they were registered, entities in no particular order. A hook can't be unregistered, and is not called for what was
-// there before: see [Client.Entities].
-//
-// After [ecs.World.Reset], all entities are spawned anew, and hooks are called for that; what the reset removed is not
-// announced. Entities that are taken over after a reconnect are neither despawned nor spawned.
-func (c *Client) OnSpawn(fn func(e ecs.Entity)) {
-	defer c.guard().Leave(c.guard().Enter(exclusive.OnSpawn))
-	checkHook("OnSpawn", fn == nil)
-	c.apply.Hooks.Spawned, c.apply.Hooks.Arriving = append(c.apply.Hooks.Spawned, fn), true
-}
-
-// OnDespawn makes the client call fn for every replica that Frame or Close is about to remove. The world is as it was
-// before, so the entity and everything else can still be read. The hooks of its components ([OnRemove]) were called
-// before. What the user removed, or a reset of the world, is not announced. [Client.HasEnded] distinguishes entities
-// that ended from those that left the view.
-//
-// See [Client.OnSpawn] for what a hook may do.
-func (c *Client) OnDespawn(fn func(e ecs.Entity)) {
-	defer c.guard().Leave(c.guard().Enter(exclusive.OnDespawn))
-	checkHook("OnDespawn", fn == nil)
-	c.apply.Hooks.Despawned, c.apply.Hooks.Parting = append(c.apply.Hooks.Despawned, fn), true
-}
-
 // HasEnded reports whether the server's entity, of which e is the replica, has ended: it was removed, or lost its
-// marker. For an entity that is about to go, as in a hook of [Client.OnDespawn], false means that it lives on out of
+// marker. For an entity that is about to go, as in a hook of [OnDespawn], false means that it lives on out of
 // view of the client, or that the client does not know. It does not know in [Client.Close], when a new session shows
 // that an entity is gone, and seldom when the slot changed hands several times while packets were lost. The server does
 // not report the end of an entity out of view, unless [Interest] keeps it. For all others, false means that the entity
 // is there, or that e is no replica of this client's.
 //
-// Panics if e is not in the world any more, as after the Apply that removed it.
+// Panics if e is not in the world any more, as after the Frame that removed it.
 func (c *Client) HasEnded(e ecs.Entity) bool {
 	c.mustExist()
 	if !archeutil.Alive(c.apply.View.World, e) {
 		panic("replication: HasEnded of an entity that is not in the client's world: call it in a hook, " +
-			"which is before Apply removes it")
+			"which is before Frame removes it")
 	}
 	return c.apply.HasEnded(e)
 }

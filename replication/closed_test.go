@@ -182,10 +182,9 @@ func TestFunctionsThatReplicateAsksOnlyRead(t *testing.T) {
 		"SetPriorityFunc": func(x *misused, do func()) { x.peer.SetPriorityFunc(func([]ecs.Entity, []float32) { do() }) },
 	} {
 		for name, do := range map[string]func(x *misused){
-			"Server.Close":      func(x *misused) { x.server.Close() },
-			"Server.Disconnect": func(x *misused) { x.server.Disconnect(x.peer) },
-			"Peer.Disconnect":   func(x *misused) { x.peer.Disconnect(Reason{}) },
-			"Peer.Receive":      func(x *misused) { _ = x.peer.Receive(nil) },
+			"Server.Close":    func(x *misused) { x.server.Close() },
+			"Peer.Disconnect": func(x *misused) { x.peer.Disconnect(Reason{}) },
+			"Peer.Receive":    func(x *misused) { _ = x.peer.Receive(nil) },
 
 			"Peer.SetInterest":     func(x *misused) { x.peer.SetInterest(Interest{}) },
 			"Peer.LookFrom":        func(x *misused) { x.peer.LookFrom(1, 1, 1) },

@@ -18,7 +18,7 @@
 //	// The server.
 //	server := replication.NewServer(&world, schema)
 //	peer := server.Connect(func(packet []byte) error { return conn.Send(packet) })
-//	world.NewEntity(positionID, replication.ReplicatedID(&world)) // the marker opts in
+//	world.NewEntity(positionID, ecs.ComponentID[replication.Replicated](&world)) // the marker opts in
 //	for { // every tick
 //		peer.Receive(packet) // for each packet that has arrived from that client
 //		// systems run
@@ -44,8 +44,8 @@
 //   - The client: [NewClient], [Client.Receive], [Client.Frame], [Client.Complete], [Client.Tick], [Client.Close],
 //     [Client.Detach].
 //   - The same entity at both ends: [NetID], [Server.NetID], [Server.Entity], [Client.NetID], [Client.Entity],
-//     [Client.Entities], the component [Mirrored]; of which tick it is: [Client.StateTick].
-//   - What changed at the client: [Client.OnSpawn], [Client.OnDespawn], [Client.HasEnded], [OnAdd], [OnChange],
+//     [Client.Entities], the component [Replica]; of which tick it is: [Client.StateTick].
+//   - What changed at the client: [OnSpawn], [OnDespawn], [Client.HasEnded], [OnAdd], [OnChange],
 //     [OnRemove]; entities that the game spawned ahead of the server: [Expect].
 //   - Messages: [RegisterMessage]; from the server [SendToClient], [SendToAll] and [SendToViewers], which
 //     [OnServerMessage] handles; from clients [SendToServer], which [OnClientMessage] handles.

@@ -64,7 +64,6 @@ func callsOf(x *misused) map[string]func() {
 	return map[string]func(){
 		"Server.Replicate": x.server.Replicate, "Server.Close": x.server.Close,
 		"Server.Connect":      func() { x.server.Connect(func([]byte) error { return nil }) },
-		"Server.Disconnect":   func() { x.server.Disconnect(x.peer) },
 		"Server.OnRefuse":     func() { x.server.OnRefuse(func(*Peer, error) {}) },
 		"Server.OnJoin":       func() { x.server.OnJoin(func(*Peer, []byte) error { return nil }) },
 		"Server.OnDrain":      func() { x.server.OnDrain(func(*Peer) {}) },
@@ -99,8 +98,8 @@ func callsOfClient(x *misused) map[string]func() {
 		"Client.Close":   x.client.Close, "Client.Detach": x.client.Detach, "Client.OnDrain": func() { x.client.OnDrain(func() {}) },
 		"Client.Disconnect": func() { x.client.Disconnect(Reason{}) },
 		"Client.Reconnect":  x.client.Reconnect, "Client.SetJoinData": func() { x.client.SetJoinData(nil) },
-		"Client.Verify":  func() { x.client.Verify() },
-		"Client.OnSpawn": func() { x.client.OnSpawn(func(ecs.Entity) {}) }, "Client.OnDespawn": func() { x.client.OnDespawn(func(ecs.Entity) {}) },
+		"Client.Verify": func() { x.client.Verify() },
+		"OnSpawn":       func() { x.client.OnSpawn(func(ecs.Entity) {}) }, "OnDespawn": func() { x.client.OnDespawn(func(ecs.Entity) {}) },
 		"OnAdd": func() { OnAdd(x.client, func(ecs.Entity, *tHealth) {}) }, "OnRemove": func() { OnRemove(x.client, func(ecs.Entity, *tHealth) {}) },
 		"OnChange":        func() { OnChange(x.client, func(_ ecs.Entity, _, _ *tHealth) {}) },
 		"OnServerMessage": func() { OnServerMessage(x.client, func(mHit) {}) },
@@ -140,7 +139,7 @@ func TestTwoGoroutinesInOneServerAreFound(t *testing.T) {
 	x.client.Reconnect()
 	x.rounds(5)
 	send = x.peer.out.Send
-	first("Server.Disconnect", func() { x.server.Disconnect(x.peer) })
+	first("Peer.Disconnect", func() { x.peer.Disconnect(Reason{}) })
 	x.connect()
 	x.client.Reconnect()
 	x.rounds(5)
@@ -395,12 +394,11 @@ func BenchmarkCall(b *testing.B) {
 // TestSendFunctionsMustNotChangeWhatIsSent: the socket is dead, so the user disconnects at once.
 func TestSendFunctionsMustNotChangeWhatIsSent(t *testing.T) {
 	for name, call := range map[string]func(x *misused){
-		"Peer.Disconnect":   func(x *misused) { x.peer.Disconnect(Reason{}) },
-		"Server.Disconnect": func(x *misused) { x.server.Disconnect(x.peer) },
-		"Server.Close":      func(x *misused) { x.server.Close() },
-		"SendToClient":      func(x *misused) { _ = SendToClient(x.peer, mHit{}) },
-		"SendToAll":         func(x *misused) { _ = SendToAll(x.server, mHit{}) },
-		"SendToViewers":     func(x *misused) { _ = SendToViewers(x.server, x.entity, mHit{}) },
+		"Peer.Disconnect": func(x *misused) { x.peer.Disconnect(Reason{}) },
+		"Server.Close":    func(x *misused) { x.server.Close() },
+		"SendToClient":    func(x *misused) { _ = SendToClient(x.peer, mHit{}) },
+		"SendToAll":       func(x *misused) { _ = SendToAll(x.server, mHit{}) },
+		"SendToViewers":   func(x *misused) { _ = SendToViewers(x.server, x.entity, mHit{}) },
 	} {
 		x := newMisused(t)
 		send := x.peer.out.Send

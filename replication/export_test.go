@@ -3,6 +3,8 @@ package replication
 import (
 	"sync"
 	"time"
+
+	"github.com/mlange-42/arche/ecs"
 )
 
 // Advance and Apply are Frame in two parts, between which tests receive packets: time passes in the first one.
@@ -52,3 +54,13 @@ func sessionCoding(compact bool) Coding {
 
 // ofTicks returns how long some ticks take, 60 a second.
 func ofTicks(n int) time.Duration { return time.Duration(n) * time.Second / 60 }
+
+func (c *Client) OnSpawn(fn func(e ecs.Entity))   { OnSpawn(c, fn) }
+func (c *Client) OnDespawn(fn func(e ecs.Entity)) { OnDespawn(c, fn) }
+
+func (c *Client) Connected() bool { return c.Status() == StatusConnected }
+
+func (s *Server) Disconnect(p *Peer) { p.Disconnect(Reason{}) }
+
+func ReplicatedID(w *ecs.World) ecs.ID { return ecs.ComponentID[Replicated](w) }
+func MirroredID(w *ecs.World) ecs.ID   { return ecs.ComponentID[Replica](w) }

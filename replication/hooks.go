@@ -9,11 +9,40 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
+// OnSpawn makes the client call fn for every entity that Frame spawns or matches (see [Expect]), when everything is as
+// it was at the server, including other entities and references. The hooks of its components ([OnAdd]) follow.
+//
+// A hook may change the world in any way: it may create and remove entities and components, including replicas. What a
+// hook removes is not announced to later ones. It may call all methods of the client except Receive, Frame and Close, which
+// panic. A hook must close the queries that it makes. Hooks of one kind are called in the order in which
+// they were registered, entities in no particular order. A hook can't be unregistered, and is not called for what was
+// there before: see [Client.Entities].
+//
+// After [ecs.World.Reset], all entities are spawned anew, and hooks are called for that; what the reset removed is not
+// announced. Entities that are taken over after a reconnect are neither despawned nor spawned.
+func OnSpawn(c *Client, fn func(e ecs.Entity)) {
+	defer c.guard().Leave(c.guard().Enter(exclusive.OnSpawn))
+	checkHook("OnSpawn", fn == nil)
+	c.apply.Hooks.Spawned, c.apply.Hooks.Arriving = append(c.apply.Hooks.Spawned, fn), true
+}
+
+// OnDespawn makes the client call fn for every replica that Frame or Close is about to remove. The world is as it was
+// before, so the entity and everything else can still be read. The hooks of its components ([OnRemove]) were called
+// before. What the user removed, or a reset of the world, is not announced. [Client.HasEnded] distinguishes entities
+// that ended from those that left the view.
+//
+// See [OnSpawn] for what a hook may do.
+func OnDespawn(c *Client, fn func(e ecs.Entity)) {
+	defer c.guard().Leave(c.guard().Enter(exclusive.OnDespawn))
+	checkHook("OnDespawn", fn == nil)
+	c.apply.Hooks.Despawned, c.apply.Hooks.Parting = append(c.apply.Hooks.Despawned, fn), true
+}
+
 // OnAdd makes the client call fn when a replica, new or not, has got the component T from the server. All its
 // components have their values, but those under a condition, such as [OwnerOnly], may arrive later than the others. v
 // is valid until fn changes the world. T may be the type of a resource: then e is the zero entity.
 //
-// See [Client.OnSpawn] for what a hook may do. Panics if T is not in the schema.
+// See [OnSpawn] for what a hook may do. Panics if T is not in the schema.
 func OnAdd[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.OnAdd))
 	checkHook("OnAdd", fn == nil)
@@ -25,7 +54,7 @@ func OnAdd[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 // itself. Nothing has been removed yet. A component that the user removed is not announced. v is valid until fn changes
 // the world. T may be the type of a resource: then e is the zero entity.
 //
-// See [Client.OnSpawn] for what a hook may do. Panics if T is not in the schema.
+// See [OnSpawn] for what a hook may do. Panics if T is not in the schema.
 func OnRemove[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.OnRemove))
 	checkHook("OnRemove", fn == nil)
@@ -44,7 +73,7 @@ func OnRemove[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 //
 // T may be the type of a resource: then e is the zero entity.
 //
-// See [Client.OnSpawn] for what a hook may do. Panics if T is not in the schema.
+// See [OnSpawn] for what a hook may do. Panics if T is not in the schema.
 func OnChange[T any](c *Client, fn func(e ecs.Entity, before, now *T)) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.OnChange))
 	checkHook("OnChange", fn == nil)

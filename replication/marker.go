@@ -2,7 +2,6 @@ package replication
 
 import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
-	"github.com/mlange-42/arche/ecs"
 )
 
 // Replicated is the marker component: a [Server] replicates the entities of its world that have it. Add the zero value;
@@ -17,33 +16,17 @@ type Replicated struct {
 	owner uint32 // the server that wrote it
 }
 
-// ReplicatedID returns the ID of the marker component [Replicated] in a world.
-func ReplicatedID(w *ecs.World) ecs.ID {
-	if w == nil {
-		panic("replication: ReplicatedID needs a world")
-	}
-	return ecs.ComponentID[Replicated](w)
-}
-
-// Mirrored is the component that marks replicas, so that systems can query for them and get their NetIDs.
-type Mirrored struct {
+// Replica is the component that marks replicas, so that systems can query for them and get their NetIDs.
+type Replica struct {
 	inside apply.Mirrored
 }
 
 // NetID returns the ID of the server's entity.
 //
 // Panics if m is nil, which is what the world returns for an entity that is not a replica.
-func (m *Mirrored) NetID() NetID {
+func (m *Replica) NetID() NetID {
 	if m == nil {
-		panic("replication: the entity is not a replica: ask Client.NetID, or query for entities with Mirrored")
+		panic("replication: the entity is not a replica: ask Client.NetID, or query for entities with Replica")
 	}
 	return NetID(m.inside.ID)
-}
-
-// MirroredID returns the ID of the component [Mirrored] in a world.
-func MirroredID(w *ecs.World) ecs.ID {
-	if w == nil {
-		panic("replication: MirroredID needs a world")
-	}
-	return ecs.ComponentID[Mirrored](w)
 }

@@ -67,7 +67,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	o := config.ServerOptions{
 		EndOptions: config.EndOptions{MTU: defaultMTU, Timeout: -1},
 		TickRate:   config.DefaultTickRate,
-		Window:     64, Workers: 1, Marker: ReplicatedID, FreeWork: config.FreeWork,
+		Window:     64, Workers: 1, Marker: ecs.ComponentID[Replicated], FreeWork: config.FreeWork,
 		LeastApart: config.LeastApart,
 		JoinWork:   config.JoinWork,
 	}
@@ -161,17 +161,6 @@ func (s *Server) Peers() iter.Seq[*Peer] {
 			}
 		}
 	}
-}
-
-// Disconnect ends the connection with a peer: [Peer.Disconnect] with [ReasonClosed].
-func (s *Server) Disconnect(p *Peer) {
-	s.mustExist()
-	p.mustExist()
-	if p.server != s {
-		panic("replication: Disconnect of a peer of another server: use one that this server's Connect returned")
-	}
-	defer s.guard().Leave(s.guard().Enter(exclusive.Disconnect))
-	p.disconnect(Reason{})
 }
 
 // Close disconnects all peers and frees what the server has registered with its world.
@@ -286,7 +275,7 @@ func (s *Server) OnConnect(fn func(p *Peer)) {
 
 // OnDisconnect makes the server call fn when a connection has ended, whichever end ended it; [Peer.Err] returns why. It
 // is called in [Peer.Receive] if the client disconnected, at the start of [Server.Replicate] if it was silent for too
-// long (see [WithTimeout]), and in [Peer.Disconnect], [Server.Disconnect] and [Server.Close], once for each peer that
+// long (see [WithTimeout]), and in [Peer.Disconnect] and [Server.Close], once for each peer that
 // [Server.Connect] made, also for those whose client never connected. By then the peer no longer owns anything.
 //
 // fn may do what one of [Server.OnConnect] may, and close the server; a Replicate in which it does so sends nothing.

@@ -95,7 +95,7 @@ const mostSlotRest = 10 * time.Second
 //
 //	players := replication.NewServer(&world, schema)
 //	spectators := replication.NewServer(&world, publicSchema, replication.WithMarker[ForSpectators]())
-//	world.NewEntity(positionID, replication.ReplicatedID(&world), ecs.ComponentID[ForSpectators](&world))
+//	world.NewEntity(positionID, ecs.ComponentID[replication.Replicated](&world), ecs.ComponentID[ForSpectators](&world))
 //
 // Panics if T is not declared like this.
 func WithMarker[T any]() ServerOption {

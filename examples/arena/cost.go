@@ -52,7 +52,7 @@ func (a *accountant) update(h *host) {
 // jsonBytes returns the length of a JSON array of all entities that clients see.
 func (h *host) jsonBytes() int {
 	total := len("[]")
-	filter := ecs.All(replication.ReplicatedID(&h.game.World))
+	filter := ecs.All(ecs.ComponentID[replication.Replicated](&h.game.World))
 	query := h.game.World.Query(&filter)
 	for query.Next() {
 		id, ok := h.server.NetID(query.Entity())

@@ -81,7 +81,7 @@ func (h *host) dismiss(g *guest) {
 		return
 	}
 	g.left = h.ticks
-	h.server.Disconnect(g.peer)
+	g.peer.Disconnect(replication.Reason{})
 	g.line.port.close()
 }
 

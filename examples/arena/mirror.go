@@ -44,7 +44,7 @@ func (m *mirror) step(t *truth) error {
 		m.bytes += uint64(len(packet))
 		_ = m.client.Receive(packet) // refused packets are counted in its Stats
 	})
-	if m.client.Connected() {
+	if m.client.Status() == replication.StatusConnected {
 		m.pilot.comeAndGo()
 	}
 	if err := m.client.Frame(m.tick()); err != nil {

@@ -45,7 +45,7 @@ func newer(a, b uint32) bool { return int32(a-b) > 0 }
 func (t *truth) record(tick uint32, w *ecs.World, r *reader, id func(ecs.Entity) (replication.NetID, bool)) []change {
 	var changes []change
 	clear(t.seen)
-	filter := ecs.All(replication.ReplicatedID(w))
+	filter := ecs.All(ecs.ComponentID[replication.Replicated](w))
 	query := w.Query(&filter)
 	for query.Next() {
 		e := query.Entity()

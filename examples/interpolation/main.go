@@ -47,7 +47,7 @@ func main() {
 	interpolation.Into[Position, Drawn](view)
 
 	positionID := ecs.ComponentID[Position](&world)
-	ball := world.NewEntity(positionID, replication.ReplicatedID(&world))
+	ball := world.NewEntity(positionID, ecs.ComponentID[replication.Replicated](&world))
 	shown, drawn := ecs.ComponentID[Position](&clientWorld), ecs.ComponentID[Drawn](&clientWorld)
 
 	fmt.Printf(" %-*s   %s\n", width, "newest state", "interpolated")

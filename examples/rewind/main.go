@@ -75,7 +75,7 @@ func main() {
 		g.past, g.peer = rewind.New(g.server), g.server.Connect(link.Down.Send)
 		g.client = replication.NewClient(&g.mirror, schema, link.Up.Send)
 		g.view = interpolation.Attach(g.client)
-		g.target = g.world.NewEntity(ecs.ComponentID[Position](&g.world), replication.ReplicatedID(&g.world))
+		g.target = g.world.NewEntity(ecs.ComponentID[Position](&g.world), ecs.ComponentID[replication.Replicated](&g.world))
 		for step := range 120 * steps {
 			link.Step()
 			link.Up.Receive(func(packet []byte) { _ = g.peer.Receive(packet) })

@@ -92,7 +92,7 @@ func filmed(b *testing.B, cfg config) *packetFilm {
 	for range handshakeTicks {
 		tick()
 	}
-	require.True(b, m.client.Connected())
+	require.True(b, m.client.Status() == replication.StatusConnected)
 	cfg.weather(m.link, false, 1)
 	film.encoding = 0
 	err = trace.next()

@@ -73,7 +73,7 @@ func shakeHands(server *replication.Server, mirrors []*mirror) error {
 				return err
 			}
 			m.link.Step()
-			connected = connected && m.peer.Connected() && m.client.Connected() && m.link.Idle()
+			connected = connected && m.peer.Connected() && m.client.Status() == replication.StatusConnected && m.link.Idle()
 		}
 		if connected {
 			return nil

@@ -22,7 +22,7 @@ type stage struct {
 
 func newStage(components []component) *stage {
 	s := &stage{world: ecs.NewWorld(), actors: map[uint64]ecs.Entity{}}
-	s.marker = replication.ReplicatedID(&s.world)
+	s.marker = ecs.ComponentID[replication.Replicated](&s.world)
 	s.types, s.ids = componentIDs(&s.world, components)
 	return s
 }

@@ -52,7 +52,7 @@ func newCrowd[T any](t testing.TB, n int, move func(v *T, n int)) *crowd[T] {
 	c.id, c.at = ecs.ComponentID[T](&c.world), ecs.ComponentID[T](&c.mirror)
 	c.all = ecs.All(c.id)
 	for range n {
-		c.world.NewEntity(replication.ReplicatedID(&c.world), c.id)
+		c.world.NewEntity(ecs.ComponentID[replication.Replicated](&c.world), c.id)
 	}
 	c.play = interpolation.Attach(c.client)
 	for range 60 {

@@ -214,7 +214,7 @@ func TestNewTwinsHaveTheValuesOfTheirComponents(t *testing.T) {
 	g := newGame(t, 1, quiet, 20)
 	v := newView(g)
 	interpolation.Into[place, drawn](v.Interpolation)
-	e := g.world.NewEntity(replication.ReplicatedID(&g.world))
+	e := g.world.NewEntity(ecs.ComponentID[replication.Replicated](&g.world))
 	g.run(3)
 	own, ok := g.mirror(e)
 	require.True(t, ok)

@@ -51,7 +51,7 @@ func TestConvertedValuesKeepWhatIsLocal(t *testing.T) {
 	minds, machines := ecs.ComponentID[mind](&g.world), ecs.ComponentID[machine](&g.world)
 	ownMinds, ownMachines := ecs.ComponentID[mind](&g.local), ecs.ComponentID[machine](&g.local)
 	v := newView(g)
-	e := g.world.NewEntity(replication.ReplicatedID(&g.world), minds, machines)
+	e := g.world.NewEntity(ecs.ComponentID[replication.Replicated](&g.world), minds, machines)
 	g.onTick = func(n int) {
 		(*mind)(g.world.Get(e, minds)).x = float64(n)
 		*(*machine)(g.world.Get(e, machines)) = machine{float32(n) * 0.3, inner{mood: float32(n)}}

@@ -99,7 +99,7 @@ func TestTeleportsOfIntegersSnap(t *testing.T) {
 	g.prepare(replicationtest.Seed(t), func() { replication.Register[tile](g.schema, replication.Snap(3)) })
 	id, ownID := ecs.ComponentID[tile](&g.world), ecs.ComponentID[tile](&g.local)
 	v := newView(g)
-	e := g.world.NewEntity(replication.ReplicatedID(&g.world), id)
+	e := g.world.NewEntity(ecs.ComponentID[replication.Replicated](&g.world), id)
 	g.onTick = func(n int) { // two steps in each tick; and Y does not count
 		*(*tile)(g.world.Get(e, id)) = tile{int32(2*n - n/40*1000), uint8(n * 100)}
 	}

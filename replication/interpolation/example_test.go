@@ -26,7 +26,7 @@ func Example() {
 	shown := interpolation.Attach(client)
 
 	position := ecs.ComponentID[Position](&world)
-	ball := world.NewEntity(position, replication.ReplicatedID(&world))
+	ball := world.NewEntity(position, ecs.ComponentID[replication.Replicated](&world))
 	for frame := range 300 {
 		if frame%3 == 0 {
 			(*Position)(world.Get(ball, position)).X++

@@ -56,7 +56,7 @@ func TestCustomOfALabel(t *testing.T) {
 	v := newView(g)
 	calls := 0
 	interpolation.Custom(v.Interpolation, func(ecs.Entity, *label, *label, float32) { calls++ })
-	e := g.world.NewEntity(replication.ReplicatedID(&g.world), id)
+	e := g.world.NewEntity(ecs.ComponentID[replication.Replicated](&g.world), id)
 	g.run(2)
 	_, ok := g.mirror(e)
 	require.True(t, ok)
@@ -76,7 +76,7 @@ func TestARelationIsShownInPlace(t *testing.T) {
 	type drawn childOf
 	require.PanicsWithValue(t, "interpolation: Into: interpolation_test.childOf is a relation, and an entity can't have two: use Custom", func() { interpolation.Into[childOf, drawn](v.Interpolation) })
 	a, b := g.spawn(place{}), g.spawn(place{})
-	e, f := g.world.NewEntity(replication.ReplicatedID(&g.world), id), g.world.NewEntity(replication.ReplicatedID(&g.world), id)
+	e, f := g.world.NewEntity(ecs.ComponentID[replication.Replicated](&g.world), id), g.world.NewEntity(ecs.ComponentID[replication.Replicated](&g.world), id)
 	g.world.Relations().Set(e, id, a)
 	g.world.Relations().Set(f, id, b)
 	g.onTick = func(n int) {

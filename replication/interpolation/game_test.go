@@ -157,7 +157,7 @@ func (g *game) send(pipe *netsim.Pipe, packet []byte) error {
 
 // spawn makes an entity of the server.
 func (g *game) spawn(at place) ecs.Entity {
-	e := g.world.NewEntity(replication.ReplicatedID(&g.world), g.ids.place)
+	e := g.world.NewEntity(ecs.ComponentID[replication.Replicated](&g.world), g.ids.place)
 	*(*place)(g.world.Get(e, g.ids.place)) = at
 	return e
 }

@@ -21,7 +21,7 @@ type Interpolation struct {
 	client *replication.Client
 	inside *seam.Client
 	world  *ecs.World
-	marker ecs.ID // of replication.Mirrored
+	marker ecs.ID // of replication.Replica
 	watch  receive.Watch
 
 	clock    clock
@@ -51,7 +51,7 @@ type Interpolation struct {
 // [replication.Hermite].
 //
 // Everything else follows. Entities that the server removed stay until the moment of their end is shown, and complete
-// their motion; the functions of [replication.Client.OnDespawn] are called then. They go earlier if another entity gets
+// their motion; the functions of [replication.OnDespawn] are called then. They go earlier if another entity gets
 // their slot, if the world is reset, or if a new session shows that they have ended; their components under a
 // condition, such as [replication.OwnerOnly], go at once. Functions of [replication.OnServerMessage] are called when
 // the tick of their message is shown, or with a send interval the state that was sent with it, unless the message is

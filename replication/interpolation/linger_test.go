@@ -26,7 +26,7 @@ func lastShown(t *testing.T, again, grouped bool, opts ...replication.ServerOpti
 		group.Add(e)
 	}
 	var mirror ecs.Entity
-	g.client.OnDespawn(func(gone ecs.Entity) {
+	replication.OnDespawn(g.client, func(gone ecs.Entity) {
 		require.Equal(t, mirror, gone)
 		require.Zero(t, shown, "it goes once")
 		shown = v.time
@@ -202,7 +202,7 @@ func TestLingeringEntitiesSurviveNothing(t *testing.T) {
 		}
 		g.run(3)
 		despawned, ended := 0, 0
-		g.client.OnDespawn(func(e ecs.Entity) {
+		replication.OnDespawn(g.client, func(e ecs.Entity) {
 			if despawned++; g.client.HasEnded(e) {
 				ended++
 			}
@@ -231,7 +231,7 @@ func TestLingeringEntitiesSurviveNothing(t *testing.T) {
 
 // count returns how many replicas the client's world has.
 func count(g *game) int {
-	filter := ecs.All(replication.MirroredID(&g.local))
+	filter := ecs.All(ecs.ComponentID[replication.Replica](&g.local))
 	q := g.local.Query(&filter)
 	defer q.Close()
 	return q.Count()

@@ -164,7 +164,7 @@ func TestMessagesForgetEntitiesOfAWorldThatWasReset(t *testing.T) {
 	replication.RegisterMessage[explosion](schema)
 	remote, local := ecs.NewWorld(), ecs.NewWorld()
 	id := ecs.ComponentID[place](&remote)
-	target := remote.NewEntity(replication.ReplicatedID(&remote), id)
+	target := remote.NewEntity(ecs.ComponentID[replication.Replicated](&remote), id)
 	server := replication.NewServer(&remote, schema, replication.WithTickRate(60))
 	var client *replication.Client
 	peer := server.Connect(func(packet []byte) error { return client.Receive(packet) })

@@ -167,7 +167,7 @@ func TestAllIsShownAsTheHeldStatesAre(t *testing.T) {
 		replication.Register[bench](g.schema)
 	})
 	seats, benches := ecs.ComponentID[seat](&g.world), ecs.ComponentID[bench](&g.world)
-	marker, aims, ammos := replication.ReplicatedID(&g.world), ecs.ComponentID[aim](&g.world), ecs.ComponentID[ammo](&g.world)
+	marker, aims, ammos := ecs.ComponentID[replication.Replicated](&g.world), ecs.ComponentID[aim](&g.world), ecs.ComponentID[ammo](&g.world)
 	all := []ecs.ID{g.ids.place, g.ids.teleports, g.ids.health, aims, ammos, seats, benches}
 	v := newView(g)
 	interpolation.Into[ammo, shownAmmo](v.Interpolation)

@@ -48,7 +48,7 @@ func newRide(t testing.TB, p profile, every int) *ride {
 		ownSeat: ecs.ComponentID[seat](&g.local), ownBench: ecs.ComponentID[bench](&g.local),
 	}
 	r.car = g.spawn(place{X: 1000})
-	r.man = g.world.NewEntity(replication.ReplicatedID(&g.world), r.seats, r.benches)
+	r.man = g.world.NewEntity(ecs.ComponentID[replication.Replicated](&g.world), r.seats, r.benches)
 	g.onTick = func(n int) {
 		s, b := (*seat)(g.world.Get(r.man, r.seats)), (*bench)(g.world.Get(r.man, r.benches))
 		*s, b.X = seat{X: 1000}, 1000

@@ -35,7 +35,7 @@ func leaveAlone(t *testing.T, into bool) {
 	for i := range sides {
 		s, world := &sides[i], ecs.NewWorld()
 		id := ecs.ComponentID[place](&world)
-		s.place = (*place)(world.Get(world.NewEntity(replication.ReplicatedID(&world), id), id))
+		s.place = (*place)(world.Get(world.NewEntity(ecs.ComponentID[replication.Replicated](&world), id), id))
 		s.server = replication.NewServer(&world, schema, replication.WithTickRate(20))
 		peer := s.server.Connect(func(packet []byte) error { return s.client.Receive(packet) })
 		s.client = replication.NewClient(&local, schema, peer.Receive)

@@ -32,7 +32,7 @@ func TestExtrapolatedEntitiesKeepWhatSteps(t *testing.T) {
 	g.prepare(replicationtest.Seed(t), func() { replication.Register[gadget](g.schema) })
 	id, own := ecs.ComponentID[gadget](&g.world), ecs.ComponentID[gadget](&g.local)
 	v := newView(g, interpolation.Extrapolate(10))
-	e := g.world.NewEntity(replication.ReplicatedID(&g.world), id)
+	e := g.world.NewEntity(ecs.ComponentID[replication.Replicated](&g.world), id)
 	g.onTick = func(n int) {
 		*(*gadget)(g.world.Get(e, id)) = gadgetAt(n, float32(n)*0.3)
 	}
@@ -59,7 +59,7 @@ func TestWhatStepsIsThatOfTheTimeShown(t *testing.T) {
 	g.prepare(replicationtest.Seed(t), func() { replication.Register[gadget](g.schema) })
 	id, own := ecs.ComponentID[gadget](&g.world), ecs.ComponentID[gadget](&g.local)
 	v := newView(g)
-	e := g.world.NewEntity(replication.ReplicatedID(&g.world), id)
+	e := g.world.NewEntity(ecs.ComponentID[replication.Replicated](&g.world), id)
 	g.onTick = func(n int) {
 		*(*gadget)(g.world.Get(e, id)) = gadgetAt(n, float32(n)*0.3)
 	}

@@ -32,7 +32,7 @@ func Example() {
 
 	replication.OnInput(client, func(replication.Tick) Shot { return Shot{Fire: true} })
 	position, drawn := ecs.ComponentID[Position](&world), ecs.ComponentID[Position](&clientWorld)
-	target := world.NewEntity(position, replication.ReplicatedID(&world))
+	target := world.NewEntity(position, ecs.ComponentID[replication.Replicated](&world))
 	var screen []float32 // where each frame drew the target
 	for tick := range 100 {
 		if shot, ok := replication.Input[Shot](peer, server.Tick()+1); ok && shot.Fire && tick == 99 {

@@ -158,7 +158,7 @@ func (g *game) startAt(first uint32) {
 
 // spawn makes an entity at a place.
 func (g *game) spawn(x float32) ecs.Entity {
-	e := g.world.NewEntity(g.position, replication.ReplicatedID(g.world))
+	e := g.world.NewEntity(g.position, ecs.ComponentID[replication.Replicated](g.world))
 	g.at(e).X = x
 	return e
 }
@@ -241,7 +241,7 @@ func (g *game) clientStep() {
 
 // giveInput gives the input for a tick, unless it has one.
 func (g *game) giveInput(tick uint32) {
-	if !g.client.Connected() || tick == 0 || int32(tick-g.given) <= 0 {
+	if g.client.Status() != replication.StatusConnected || tick == 0 || int32(tick-g.given) <= 0 {
 		return
 	}
 	g.given = tick
@@ -254,7 +254,7 @@ func (g *game) giveInput(tick uint32) {
 
 // show notes the time that is shown for the next inputs, as package interpolation does.
 func (g *game) show() {
-	if at := g.shown(); g.playing && g.client.Connected() {
+	if at := g.shown(); g.playing && g.client.Status() == replication.StatusConnected {
 		g.inside.Messages.Shown = wire.Stamp{Tick: at.Tick, Part: at.Part, Precision: uint8(g.parts), Valid: true}
 	}
 }

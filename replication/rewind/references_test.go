@@ -38,7 +38,7 @@ func TestReferencesOfViewsAreThoseOnTheScreen(t *testing.T) {
 		seats, benches := ecs.ComponentID[Seat](g.world), ecs.ComponentID[Bench](g.world)
 		ownSeats, ownBenches := ecs.ComponentID[Seat](g.mirror), ecs.ComponentID[Bench](g.mirror)
 		cars := []ecs.Entity{g.spawn(1000), g.spawn(500), g.spawn(-200)}
-		man := g.world.NewEntity(replication.ReplicatedID(g.world), seats, benches)
+		man := g.world.NewEntity(ecs.ComponentID[replication.Replicated](g.world), seats, benches)
 		g.tick = func() {
 			s, b := (*Seat)(g.world.Get(man, seats)), (*Bench)(g.world.Get(man, benches))
 			if n := g.server.Tick(); n%10 == 0 { // he is at 1000, whatever he sits in

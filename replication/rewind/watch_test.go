@@ -154,7 +154,7 @@ func TestNoStamp(t *testing.T) {
 	require.Same(t, g.peer, v.Peer())
 	_, err = g.history.View(g.peer, g.server.Tick()+1000)
 	require.ErrorIs(t, err, ErrNoStamp, "a tick far ahead")
-	g.server.Disconnect(g.peer)
+	g.peer.Disconnect(replication.Reason{})
 	_, err = g.view()
 	require.ErrorIs(t, err, ErrNoStamp, "the peer is gone")
 	require.Empty(t, g.history.watches, "nothing is kept of it")

@@ -9,7 +9,7 @@ import (
 )
 
 // Hooks are functions of the user that a [Client] calls in Frame when its world changes:
-// [Client.OnSpawn], [Client.OnDespawn], [OnAdd], [OnRemove] and [OnChange]. They are called at two
+// [OnSpawn], [OnDespawn], [OnAdd], [OnRemove] and [OnChange]. They are called at two
 // points, where the world is consistent:
 //
 //   - Before Frame changes anything, for everything that it is about to remove: OnRemove and

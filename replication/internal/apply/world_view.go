@@ -16,7 +16,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Mirrored is the content of replication.Mirrored. A world may have replicas of several clients.
+// Mirrored is the content of replication.Replica. A world may have replicas of several clients.
 type Mirrored struct {
 	ID wire.NetID
 	By *Applier // the client's

@@ -7,7 +7,6 @@ type Call uint8
 const (
 	Close Call = iota + 1
 	Connect
-	Disconnect
 	GroupAdd
 	GroupRemove
 	Input
@@ -63,7 +62,7 @@ const (
 )
 
 var names = [calls]string{
-	Close: "Server.Close", Connect: "Server.Connect", Disconnect: "Server.Disconnect", GroupAdd: "Group.Add",
+	Close: "Server.Close", Connect: "Server.Connect", GroupAdd: "Group.Add",
 	GroupRemove: "Group.Remove", Input: "Input", LookFrom: "Peer.LookFrom", NewEntitySet: "Server.NewEntitySet",
 	NewGrid: "Server.NewGrid", NewGroup: "Server.NewGroup",
 	OnConnect: "Server.OnConnect", OnDrain: "Server.OnDrain", OnDisconnect: "Server.OnDisconnect",
@@ -83,7 +82,7 @@ var names = [calls]string{
 	ClientDisconnect: "Client.Disconnect", ClientReceive: "Client.Receive",
 	ClientReconnect: "Client.Reconnect", ClientVerify: "Client.Verify",
 	Expect: "Expect", OnAdd: "OnAdd", OnChange: "OnChange",
-	OnDespawn: "Client.OnDespawn", OnInput: "OnInput", OnRemove: "OnRemove", OnServerMessage: "OnServerMessage", OnSpawn: "Client.OnSpawn",
+	OnDespawn: "OnDespawn", OnInput: "OnInput", OnRemove: "OnRemove", OnServerMessage: "OnServerMessage", OnSpawn: "OnSpawn",
 	SendToServer: "SendToServer", SetInput: "SetInput", SetJoinData: "Client.SetJoinData",
 }
 
@@ -94,7 +93,7 @@ func (c Call) String() string { return names[c] }
 // that is being sent.
 func (c Call) queues() bool {
 	switch c {
-	case Close, Disconnect, PeerDisconnect, SendToAll, SendToClient, SendToViewers:
+	case Close, PeerDisconnect, SendToAll, SendToClient, SendToViewers:
 		return true
 	}
 	return false

@@ -32,7 +32,7 @@ type Client struct {
 	Attached *[]func(dt time.Duration) // what Frame calls, on its goroutine, before it asks for inputs and sends
 }
 
-// Mirrored is what a replication.Mirrored in a world has in it.
+// Mirrored is what a replication.Replica in a world has in it.
 type Mirrored = apply.Mirrored
 
 // OfClient returns the inside of a *replication.Client. It panics if there is none. Importing package

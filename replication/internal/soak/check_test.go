@@ -44,8 +44,8 @@ func (c *conn) check() {
 		if found, ok := c.client.NetID(e); !ok || found != id {
 			c.ep.fail("Client.NetID of %v is %v", id, found)
 		}
-		if m := (*replication.Mirrored)(c.world.Get(e, replication.MirroredID(c.world))); m == nil || m.NetID() != id {
-			c.ep.fail("%v has a wrong Mirrored", id)
+		if m := (*replication.Replica)(c.world.Get(e, ecs.ComponentID[replication.Replica](c.world))); m == nil || m.NetID() != id {
+			c.ep.fail("%v has a wrong Replica", id)
 		}
 		s := c.shown[id]
 		if s == nil {

@@ -102,7 +102,7 @@ func (ep *episode) join(h *host, relay bool) *conn {
 		opts = append(opts, replication.WithMTU(256))
 	}
 	if relay {
-		opts = append(opts, replication.WithSpawnComponents(replication.ReplicatedID(c.world)))
+		opts = append(opts, replication.WithSpawnComponents(ecs.ComponentID[replication.Replicated](c.world)))
 	}
 	schema := h.plan.schema(true, nil)
 	if g.one(2) && h.plan.same() {
@@ -110,13 +110,13 @@ func (ep *episode) join(h *host, relay bool) *conn {
 	}
 	c.link = netsim.NewLink(g.Uint64(), c.bad)
 	c.client = replication.NewClient(c.world, schema, func(packet []byte) error { return c.link.Up.Send(packet) }, opts...)
-	c.client.OnSpawn(func(e ecs.Entity) {
+	replication.OnSpawn(c.client, func(e ecs.Entity) {
 		if c.hooked[e] {
 			ep.fail("OnSpawn twice")
 		}
 		c.hooked[e] = true
 	})
-	c.client.OnDespawn(func(e ecs.Entity) {
+	replication.OnDespawn(c.client, func(e ecs.Entity) {
 		if !c.hooked[e] || !c.world.Alive(e) {
 			ep.fail("OnDespawn of what was not spawned, or is gone")
 		}

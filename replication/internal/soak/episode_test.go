@@ -40,7 +40,7 @@ func newEpisode(t *testing.T, seed uint64) *episode {
 	}
 	world := ecs.NewWorld()
 	p := newPlan(ep.g)
-	h := newHost(ep, "server", &world, p, replication.ReplicatedID(&world), nil)
+	h := newHost(ep, "server", &world, p, ecs.ComponentID[replication.Replicated](&world), nil)
 	ep.game = newGame(ep, &world, p)
 	ep.game.markers = []ecs.ID{h.truth.marker}
 	if ep.g.one(3) { // a second server of the same world, with another schema
@@ -64,7 +64,7 @@ func newEpisode(t *testing.T, seed uint64) *episode {
 
 // relay makes the client's world the source of another server.
 func (c *conn) relay(world *ecs.World) {
-	h := newHost(c.ep, "relay", world, c.host.plan.unonce(), replication.ReplicatedID(world), nil)
+	h := newHost(c.ep, "relay", world, c.host.plan.unonce(), ecs.ComponentID[replication.Replicated](world), nil)
 	h.truth.exact = true
 	for range 1 + c.g.IntN(2) {
 		c.ep.join(h, false)
@@ -181,7 +181,7 @@ func (ep *episode) open() string {
 func (c *conn) open1() string {
 	h := c.host
 	switch {
-	case !c.client.Connected() || !c.peer.Connected():
+	case c.client.Status() != replication.StatusConnected || !c.peer.Connected():
 		return "not connected: " + c.client.Status().String()
 	case !c.client.Complete():
 		return "not complete"

@@ -55,7 +55,7 @@ func (c *conn) retune() {
 	if gone := c.peer.Err(); gone != nil && c.returning == 0 && !c.host.checksums {
 		c.returning = 10 // it was silent; a new peer needs a connection of its own
 	}
-	if c.peer.Connected() && c.client.Connected() && c.returning == 0 && g.one(400) {
+	if c.peer.Connected() && c.client.Status() == replication.StatusConnected && c.returning == 0 && g.one(400) {
 		reason := replication.Reason{Code: replication.ReasonGame + replication.ReasonCode(g.IntN(9)), Text: "away with you"}
 		c.ended, c.endedBy = &reason, "server"
 		c.peer.Disconnect(reason)
@@ -73,16 +73,16 @@ func (c *conn) play() {
 		return
 	}
 	switch {
-	case g.one(400) && c.client.Connected():
+	case g.one(400) && c.client.Status() == replication.StatusConnected:
 		reason := replication.Reason{Code: replication.ReasonCode(g.IntN(2) * 2), Text: "leaving"}
 		c.ended, c.endedBy = &reason, "client"
 		c.client.Disconnect(reason)
 		c.returning = 10 + g.IntN(30)
 		return
-	case g.one(400) && c.client.Connected():
+	case g.one(400) && c.client.Status() == replication.StatusConnected:
 		c.again()
 	}
-	if c.host.plan.signature != nil && c.host.plan.notes && g.one(4) && c.client.Connected() && c.host == c.ep.hosts[0] {
+	if c.host.plan.signature != nil && c.host.plan.notes && g.one(4) && c.client.Status() == replication.StatusConnected && c.host == c.ep.hosts[0] {
 		c.expect()
 	}
 	c.sendUp()
@@ -94,7 +94,7 @@ func (c *conn) play() {
 // again begins a new session, with a new peer if the old one has ended.
 func (c *conn) again() {
 	if c.peer.Err() != nil || c.ended != nil {
-		c.host.server.Disconnect(c.peer)
+		c.peer.Disconnect(replication.Reason{})
 		c.attach()
 	}
 	c.ended = nil

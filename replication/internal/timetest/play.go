@@ -96,7 +96,7 @@ func newPlay(t testing.TB, seed uint64, s *setting) *play {
 	replication.OnInput(p.client, p.give)
 
 	id := ecs.ComponentID[position](&world)
-	world.NewEntity(id, replication.ReplicatedID(&world))
+	world.NewEntity(id, ecs.ComponentID[replication.Replicated](&world))
 	p.move = func() {
 		query := world.Query(ecs.All(id))
 		for query.Next() {
