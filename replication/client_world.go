@@ -122,7 +122,7 @@ func (c *Client) Verify() *Divergence {
 }
 
 // Divergence returns the first field in which the client's state was found to differ from the server's, or nil: see
-// [WithStateHash]. It is nil when a session begins. A difference means a fault, of the library or of memory.
+// [Tuning]. It is nil when a session begins. A difference means a fault, of the library or of memory.
 //
 // Want is nil, since hashes do not contain it, and Got is what the client holds; a [NetID] if the field refers to an
 // entity. If only one end has the component, Field is empty and Got and Want are bools.

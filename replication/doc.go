@@ -3,7 +3,7 @@
 //
 // One process is authoritative: a [Server] with an Arche world. On every other machine, a [Client] makes a world of its
 // own follow it. The server has a [Peer] for each client. The package has no sockets, no clocks and no goroutines but
-// those of [WithWorkers]: the game's loop calls it, and functions of the game carry its packets.
+// those of [Tuning]: the game's loop calls it, and functions of the game carry its packets.
 //
 // Both ends need the same [Schema]. It lists the types of components and resources to replicate, the types of messages
 // and inputs, and how each of their fields is coded.
@@ -60,7 +60,7 @@
 //     [Server.NewGroup].
 //   - What a peer is sent, and when: [Peer.SetBudget], [Peer.SetBudgetRange], [Peer.SetSendInterval], [Priority],
 //     [Server.SetPriority], [Peer.SetPriorityFunc], [WithCoding].
-//   - What happened, and faults: [Server.Stats], [Peer.Stats], [Client.Stats], [Client.Verify], [WithStateHash].
+//   - What happened, and faults: [Server.Stats], [Peer.Stats], [Client.Stats], [Client.Verify], [Tuning].
 //   - All options: [Option] for both ends, [ServerOption], [ClientOption], [PeerOption], [TypeOption],
 //     [ComponentOption], [MessageOption].
 //

@@ -64,3 +64,9 @@ func (s *Server) Disconnect(p *Peer) { p.Disconnect(Reason{}) }
 
 func ReplicatedID(w *ecs.World) ecs.ID { return ecs.ComponentID[Replicated](w) }
 func MirroredID(w *ecs.World) ecs.ID   { return ecs.ComponentID[Replica](w) }
+
+func WithWindow(ticks int) ServerOption         { return WithTuning(Tuning{Window: ticks}) }
+func WithBaselineInterval(n int) ServerOption   { return WithTuning(Tuning{BaselineInterval: n}) }
+func WithWorkers(n int) ServerOption            { return WithTuning(Tuning{Workers: n}) }
+func WithStateHash(n int) ServerOption          { return WithTuning(Tuning{StateHash: n}) }
+func WithSlotRest(d time.Duration) ServerOption { return WithTuning(Tuning{SlotRest: d}) }

@@ -18,7 +18,7 @@ import (
 )
 
 // A Server is authoritative: it captures its world once per tick and sends every [Peer] what changed. It reads no
-// clock, and starts no goroutines but for [WithWorkers]; all methods must be called from the goroutine that owns the
+// clock, and starts no goroutines but for [Tuning]; all methods must be called from the goroutine that owns the
 // world.
 type Server struct {
 	snap   snapshot.Snapshot

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"time"
@@ -11,18 +12,6 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
-
-// WithWindow sets for how many ticks the server keeps versions of changed state, and so how old an acknowledged state
-// may be to serve as a baseline. If it is older, the full state is sent. The default is 64; it should be more than
-// twice the longest round trip.
-//
-// Panics outside 8 to 120: the names of baselines on the wire have room for no more.
-func WithWindow(ticks int) ServerOption {
-	if ticks < wire.MinWindow || ticks > wire.MaxWindow {
-		panic(fmt.Sprintf("replication: a window of %d ticks: use %d to %d", ticks, wire.MinWindow, wire.MaxWindow))
-	}
-	return config.ServerFunc(func(o *config.ServerOptions) { o.Window = ticks })
-}
 
 // WithoutChecksum leaves out the 4 bytes of checksum of every packet. Use it where the transport guards integrity and
 // sessions, as DTLS, QUIC and WebSockets do, and never over plain UDP: without it nothing distinguishes damaged, forged
@@ -44,50 +33,6 @@ func WithTickRate(perSecond int) ServerOption {
 	return config.ServerFunc(func(o *config.ServerOptions) { o.TickRate = perSecond })
 }
 
-// WithBaselineInterval makes the server encode updates against the newest acknowledged state of a tick that is a
-// multiple of n, for peers that got everything so far. Peers with different round trips then share more of the
-// encoding, and updates are a little larger, since baselines are older by (n-1)/2 ticks on average. By default n is 1;
-// with 32 peers or more, if all of them see everything, it is the least n with which they have about 8 different
-// baseline ticks at most. It changes nothing for peers that have a send interval.
-//
-// Panics if n is not 1, 2, 4 or 8.
-func WithBaselineInterval(n int) ServerOption {
-	if n != 1 && n != 2 && n != 4 && n != 8 {
-		panic(fmt.Sprintf("replication: a baseline interval of %d ticks: use 1, 2, 4 or 8", n))
-	}
-	return config.ServerFunc(func(o *config.ServerOptions) { o.Grid = delta.Tick(n) })
-}
-
-// WithWorkers makes Replicate encode for n peers at a time, on goroutines of its own that end before it returns. The
-// packets are the same whatever n is, and all functions of the user are still called on the caller's goroutine, the
-// send functions peer after peer in the order in which they connected. The default is 1; more than the number of cores
-// is useless.
-//
-// Panics outside 1 to 64.
-func WithWorkers(n int) ServerOption {
-	if n < 1 || n > sender.MaxWorkers {
-		panic(fmt.Sprintf("replication: WithWorkers(%d): use 1 to %d", n, sender.MaxWorkers))
-	}
-	return config.ServerFunc(func(o *config.ServerOptions) { o.Workers = n })
-}
-
-// WithSlotRest lets the slot of an entity that has ended rest for a while before another entity gets it. By default the
-// next one to spawn gets it, and a client that shows the end later, because it uses package interpolation or its budget
-// is short, has to cut that short. In games that spawn all the time, set it to the latency plus the delay of
-// interpolation. More slots are in use then, and entities take a little more room in packets, but never more than twice
-// as many slots as there are entities at a time: if more are needed, the one that has rested longest is used again.
-//
-// Panics outside 0 to 10 seconds.
-func WithSlotRest(d time.Duration) ServerOption {
-	if d < 0 || d > mostSlotRest {
-		panic(fmt.Sprintf("replication: WithSlotRest(%v): use 0 to %v", d, mostSlotRest))
-	}
-	return config.ServerFunc(func(o *config.ServerOptions) { o.SlotRest = d })
-}
-
-// mostSlotRest is beyond what anybody sees of an entity's end.
-const mostSlotRest = 10 * time.Second
-
 // WithMarker gives the server a marker component of its own in place of [Replicated], so that several servers can
 // replicate one world, each the entities that have its marker:
 //
@@ -105,21 +50,55 @@ func WithMarker[T any]() ServerOption {
 	return config.ServerFunc(func(o *config.ServerOptions) { o.Marker = ecs.ComponentID[T] })
 }
 
-// WithStateHash makes the server send every client, on every n-th tick at most, a packet with hashes of what it sees;
-// the entities take turns. The client compares them with what it holds; [Client.Divergence] returns what differs. It is
-// for finding faults: of this library, of a transport without checksums, of memory. The packets take up to an MTU, and
-// are outside of budgets; see [PeerStats]. Without the option there are none.
-//
-// Entities are compared if the client holds their newest state, so those that change in every tick are compared only if
-// the packet of the same tick arrives first. An entity whose hashes take more than a packet is never compared.
-// [Client.Verify] checks whether the client's world still has what the client holds.
-//
-// Panics outside 1 to 3600.
-func WithStateHash(n int) ServerOption {
-	if n < 1 || n > maxHashEvery {
-		panic(fmt.Sprintf("replication: WithStateHash(%d): use 1 to %d ticks", n, maxHashEvery))
-	}
-	return config.ServerFunc(func(o *config.ServerOptions) { o.HashEvery = delta.Tick(n) })
+// Tuning has the settings of a server that few games need. A zero field is the default.
+type Tuning struct {
+	// Window is for how many ticks the server keeps versions of changed state, and so how old an acknowledged state may
+	// be to serve as a baseline: 8 to 120, 64 by default. If it is older, the full state is sent. It should be more than
+	// twice the longest round trip.
+	Window int
+	// BaselineInterval n encodes updates against the newest acknowledged state of a tick that is a multiple of n: 1, 2,
+	// 4 or 8. Peers with different round trips then share more of the encoding, and updates are a little larger. By
+	// default it is 1; with 32 peers or more, if all of them see everything, it is the least n with which they have about
+	// 8 different baseline ticks at most. It changes nothing for peers that have a send interval.
+	BaselineInterval int
+	// Workers is for how many peers at a time Replicate encodes, 1 to 64, on goroutines that end before it returns; 1 by
+	// default. The packets are the same, and all functions of the user are still called on the caller's goroutine.
+	Workers int
+	// SlotRest lets the slot of an entity that has ended rest before another entity gets it, for up to 10 seconds, so
+	// that a client that shows the end later need not cut it short; 0 by default. In games that spawn all the time, set
+	// it to the latency plus the delay of interpolation. At most twice as many slots are in use as there are entities.
+	SlotRest time.Duration
+	// StateHash n sends every client, on every n-th tick at most, a packet with hashes of what it sees, 1 to 3600; none
+	// by default. The entities take turns. The client compares them with what it holds, and [Client.Divergence] returns
+	// what differs. It is for finding faults: of this library, of transports without checksums, of memory. The packets
+	// are outside of budgets. What changes in every tick is compared only if the packet of the same tick comes first.
+	StateHash int
 }
 
-const maxHashEvery = 3600
+// WithTuning sets what is not zero in t. Panics if a field is outside its range.
+func WithTuning(t Tuning) ServerOption {
+	check := func(field string, value, least, most int) {
+		if value != 0 && (value < least || value > most) {
+			panic(fmt.Sprintf("replication: WithTuning: a %s of %d: use %d to %d", field, value, least, most))
+		}
+	}
+	check("Window", t.Window, wire.MinWindow, wire.MaxWindow)
+	check("Workers", t.Workers, 1, sender.MaxWorkers)
+	check("StateHash", t.StateHash, 1, maxHashEvery)
+	if n := t.BaselineInterval; n != 0 && n != 1 && n != 2 && n != 4 && n != 8 {
+		panic(fmt.Sprintf("replication: WithTuning: a BaselineInterval of %d: use 1, 2, 4 or 8", n))
+	}
+	if t.SlotRest < 0 || t.SlotRest > mostSlotRest {
+		panic(fmt.Sprintf("replication: WithTuning: a SlotRest of %v: use 0 to %v", t.SlotRest, mostSlotRest))
+	}
+	return config.ServerFunc(func(o *config.ServerOptions) {
+		o.Window, o.Workers = cmp.Or(t.Window, o.Window), cmp.Or(t.Workers, o.Workers)
+		o.Grid, o.HashEvery = cmp.Or(delta.Tick(t.BaselineInterval), o.Grid), cmp.Or(delta.Tick(t.StateHash), o.HashEvery)
+		o.SlotRest = cmp.Or(t.SlotRest, o.SlotRest)
+	})
+}
+
+const (
+	mostSlotRest = 10 * time.Second // beyond what anybody sees of an entity's end
+	maxHashEvery = 3600
+)

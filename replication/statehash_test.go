@@ -260,8 +260,8 @@ func TestMalformedStateHashes(t *testing.T) {
 		}
 	}
 	require.Greater(t, refused, 1000)
-	require.PanicsWithValue(t, "replication: WithStateHash(0): use 1 to 3600 ticks", func() { WithStateHash(0) })
-	require.PanicsWithValue(t, "replication: WithStateHash(3601): use 1 to 3600 ticks", func() { WithStateHash(3601) })
+	require.PanicsWithValue(t, "replication: WithTuning: a StateHash of -1: use 1 to 3600", func() { WithStateHash(-1) })
+	require.PanicsWithValue(t, "replication: WithTuning: a StateHash of 3601: use 1 to 3600", func() { WithStateHash(3601) })
 }
 
 func TestStateHashesDoNotAllocate(t *testing.T) {

@@ -139,7 +139,7 @@ func TestWorkersSendTheSame(t *testing.T) {
 			}
 		})
 	}
-	require.Panics(t, func() { WithWorkers(0) })
+	require.Panics(t, func() { WithWorkers(-1) })
 	require.Panics(t, func() { WithWorkers(65) })
 }
 

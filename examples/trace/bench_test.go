@@ -71,7 +71,7 @@ func filmed(b *testing.B, cfg config) *packetFilm {
 	var faults mismatches
 	stage := newStage(trace.components)
 	server := replication.NewServer(&stage.world, film.schema,
-		replication.WithMTU(cfg.mtu), replication.WithSeed(cfg.seed), replication.WithWindow(window(cfg.rtt)))
+		replication.WithMTU(cfg.mtu), replication.WithSeed(cfg.seed), replication.WithTuning(replication.Tuning{Window: window(cfg.rtt)}))
 	m := newMirror(0, cfg.seed, cfg.peerCoding(), server, film.schema, trace.components, &faults)
 	tick := func() {
 		m.receive(0)

@@ -76,7 +76,7 @@ func newReplayOf(cfg config, trace *reader, options ...replication.ServerOption)
 	p.server = replication.NewServer(&p.stage.world, schema, append(options,
 		replication.WithMTU(cfg.mtu),
 		replication.WithSeed(cfg.seed),
-		replication.WithWindow(window(cfg.rtt)))...)
+		replication.WithTuning(replication.Tuning{Window: window(cfg.rtt)}))...)
 	for i := range cfg.peers {
 		p.mirrors = append(p.mirrors, newMirror(i, cfg.seed, cfg.peerCoding(), p.server, schema, trace.components,
 			&p.faults))

@@ -126,7 +126,7 @@ func TestAFrameOfCenturies(t *testing.T) {
 // TestStatesAreHeldForAsLongAsTheyAreShown: the delay may be longer than the protocol needs old states for.
 func TestStatesAreHeldForAsLongAsTheyAreShown(t *testing.T) {
 	for _, c := range []struct{ rate, interval, window int }{{1000, 50, 64}, {60, 30, 16}, {20, 60, 8}} {
-		g := newGame(t, replicationtest.Seed(t), profileD, float64(c.rate), replication.WithWindow(c.window),
+		g := newGame(t, replicationtest.Seed(t), profileD, float64(c.rate), replication.WithTuning(replication.Tuning{Window: c.window}),
 			replication.WithTimeout(0))
 		g.peer.SetSendInterval(c.interval)
 		v := newView(g)

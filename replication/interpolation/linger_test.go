@@ -68,7 +68,7 @@ func TestLingeringEntitiesGoAllOfTheirWay(t *testing.T) {
 	require.InDelta(t, end, shown, 0.5)
 	end, shown = lastShown(t, true, false)
 	require.LessOrEqual(t, shown, end+0.5, "another one has its slot")
-	end, shown = lastShown(t, true, false, replication.WithSlotRest(time.Second))
+	end, shown = lastShown(t, true, false, replication.WithTuning(replication.Tuning{SlotRest: time.Second}))
 	require.InDelta(t, end, shown, 0.5, "its slot rests")
 	end, shown = lastShown(t, false, true)
 	require.InDelta(t, end, shown, 0.5, "its group has the end in all packets until one is acknowledged")
@@ -84,7 +84,7 @@ func TestShown(t *testing.T) {
 
 // shownInTime plays with a slot rest.
 func shownInTime(t *testing.T, rest int) {
-	g := newGame(t, 5, profile{oneWay: 0.075, jitter: 0.008}, 20, replication.WithSlotRest(time.Duration(rest)*time.Second/20))
+	g := newGame(t, 5, profile{oneWay: 0.075, jitter: 0.008}, 20, replication.WithTuning(replication.Tuning{SlotRest: time.Duration(rest) * time.Second / 20}))
 	v := newView(g)
 	set := g.server.NewEntitySet()
 	g.peer.SetInterest(replication.Interest{Sets: []*replication.EntitySet{set}})

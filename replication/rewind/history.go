@@ -71,14 +71,14 @@ type kept struct {
 type Option func(*History)
 
 // Limit sets how far back a view may go before the latest tick: one second by default, but never more than three
-// quarters of the server's window (see [replication.WithWindow]), since states must still be known around the time that
+// quarters of the server's window (see [replication.Tuning]), since states must still be known around the time that
 // was shown. It limits how long after they took cover players may be hit.
 //
 // [New] panics unless it is above 0 and at most three quarters of the window.
 func Limit(d time.Duration) Option {
 	return func(h *History) {
 		h.limits.rewind = h.ticks("Limit", d, h.in.Opts.Window*3/4, "three quarters of the server's window, "+
-			"which WithWindow sets")
+			"which Tuning.Window sets")
 	}
 }
 

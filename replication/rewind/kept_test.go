@@ -29,7 +29,7 @@ type keptGame struct {
 }
 
 func newKeptGame(t *testing.T, window int) *keptGame {
-	g := &keptGame{game: newGame(t, replicationtest.Seed(t), 30, 0, replication.WithWindow(window)), screens: map[uint32]float32{}}
+	g := &keptGame{game: newGame(t, replicationtest.Seed(t), 30, 0, replication.WithTuning(replication.Tuning{Window: window})), screens: map[uint32]float32{}}
 	g.playing, g.exact = false, false
 	g.set, g.e, g.other = g.server.NewEntitySet(), g.spawn(3), g.spawn(4)
 	g.set.Add(g.e)

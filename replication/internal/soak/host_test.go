@@ -73,11 +73,11 @@ func newHost(ep *episode, name string, world *ecs.World, p *plan, marker ecs.ID,
 	}
 	joinWork := pick(g, 1000, 10_000)
 	for _, o := range []replication.ServerOption{
-		replication.WithBaselineInterval(pick(g, 2, 4, 8)), replicationtest.FirstTick(-uint32(g.IntN(300))),
-		replicationtest.FirstSequence(uint16(-g.IntN(300))), replication.WithStateHash(1 + g.IntN(20)),
+		replication.WithTuning(replication.Tuning{BaselineInterval: pick(g, 2, 4, 8)}), replicationtest.FirstTick(-uint32(g.IntN(300))),
+		replicationtest.FirstSequence(uint16(-g.IntN(300))), replication.WithTuning(replication.Tuning{StateHash: 1 + g.IntN(20)}),
 		replication.WithTickRate(pick(g, 10, 30, 60)), replication.WithTimeout(time.Duration(150+g.IntN(100)) * time.Second / 60), // an idle peer is received from once per second
-		replication.WithWindow(pick(g, 8, 12, 20, 32, 8+g.IntN(113))), replication.WithWorkers(2 + g.IntN(3)),
-		replication.WithSlotRest(time.Duration(g.IntN(40)) * time.Second / 60),
+		replication.WithTuning(replication.Tuning{Window: pick(g, 8, 12, 20, 32, 8+g.IntN(113))}), replication.WithTuning(replication.Tuning{Workers: 2 + g.IntN(3)}),
+		replication.WithTuning(replication.Tuning{SlotRest: time.Duration(g.IntN(40)) * time.Second / 60}),
 		config.ServerFunc(func(o *config.ServerOptions) { o.JoinWork = joinWork }),
 	} {
 		if g.one(3) {
