@@ -136,7 +136,7 @@ func TestFigures(t *testing.T) {
 		t.Logf("%d shots at %.0f %% loss: as seen %.2f %%, nearest tick %.1f %%, round-trip estimate %.1f %%, refused %d",
 			all.shots, 100*c.loss, percent(all.asSeen, all.shots), percent(all.nearestTick, all.shots),
 			percent(all.roundTrip, all.shots), all.refused)
-		require.GreaterOrEqual(t, percent(all.asSeen, all.shots), 99.8)
+		require.GreaterOrEqual(t, percent(all.asSeen, all.shots), 99.6) // a lost ack of what came in the frame of the input
 		require.Less(t, percent(all.nearestTick, all.shots), 95.0, "or the test proves nothing")
 		require.Less(t, percent(all.roundTrip, all.shots), 97.0)
 	}
