@@ -137,16 +137,6 @@ func FuzzRows(f *testing.F) {
 	})
 }
 
-// FuzzHistory compares a history with the log of all versions.
-func FuzzHistory(f *testing.F) {
-	addScripts(f)
-	f.Fuzz(func(t *testing.T, choices []byte) {
-		s := &script{choices}
-		words, window := s.below(4), s.below(65)
-		checkHistory(t, words, window, s)
-	})
-}
-
 // FuzzRead reads any bits as names.
 func FuzzRead(f *testing.F) {
 	addScripts(f)

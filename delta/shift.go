@@ -75,9 +75,6 @@ func (p *Packed) SetShift(s Shift) {
 	}
 }
 
-// SetShift is [Packed.SetShift].
-func (c *Columns) SetShift(s Shift) { c.packed.SetShift(s) }
-
 // A ShiftMeter finds the shift that suits a game. The zero value has seen nothing.
 type ShiftMeter struct {
 	bits  [shifts]uint32 // that rows took with each shift; older rows count less

@@ -10,6 +10,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/quantize"
+	"github.com/arche-replicate/arche-replicate/replication/internal/history"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -230,11 +231,11 @@ func (q *Codec) AppendLayout(fields []delta.Field, name string) []delta.Field {
 // Holds reports whether recorded codes of the field may be held.
 func (q *Codec) Holds() bool { return q.reach > 0 }
 
-// AppendNear appends the masks of a value's words for [delta.History.Keep].
+// AppendNear appends the masks of a value's words for [history.Rows.Keep].
 func (q *Codec) AppendNear(masks []uint32) []uint32 {
-	first, usual := len(masks), delta.KeepEqual
+	first, usual := len(masks), history.KeepEqual
 	if q.reach > 0 {
-		usual = delta.KeepOne
+		usual = history.KeepOne
 	}
 	for range q.Words() {
 		masks = append(masks, usual)
@@ -242,9 +243,9 @@ func (q *Codec) AppendNear(masks []uint32) []uint32 {
 	switch {
 	case q.reach == 0:
 	case q.Op == OpQuat:
-		masks[first] = delta.KeepQuat
+		masks[first] = history.KeepQuat
 	case q.Op == OpUnit:
-		masks[first] = delta.KeepPair // the other one changes its sign at the edges of the square
+		masks[first] = history.KeepPair // the other one changes its sign at the edges of the square
 	case q.Op == OpAngle && q.Bits > 32:
 		masks[first+1] &= uint32(q.Max >> 32)
 	case q.Op == OpAngle:

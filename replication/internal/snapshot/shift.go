@@ -6,6 +6,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/history"
 )
 
 // A Steadiness measures how steady the motion in the world is, from a sample of what changes.
@@ -130,13 +131,13 @@ func (m *Steadiness) see(s *Snapshot, b int, slots uint64) {
 
 // seeRows shows the meters of shifts what changed in a slot.
 func (m *Steadiness) seeRows(s *Snapshot, slot int, a1 delta.Tick) {
-	var v delta.Versions
+	var v history.Versions
 	for c, h := range s.Histories {
 		if !h.Find(slot, &v) || v.Began() != s.Tick {
 			continue
 		}
 		base, was := v.At(a1)
-		if was != delta.Present {
+		if was != history.Present {
 			continue
 		}
 		for i, span := range Spans {
@@ -144,7 +145,7 @@ func (m *Steadiness) seeRows(s *Snapshot, slot int, a1 delta.Tick) {
 			if a2.Before(s.Slots.Info[slot].Born) {
 				break
 			}
-			if base2, was := v.At(a2); was == delta.Present {
+			if base2, was := v.At(a2); was == history.Present {
 				m.shifts[i].See(m.packed, c, v.Row(), base, base2, delta.Ratio(s.Tick, a1, a2))
 			}
 		}
