@@ -145,7 +145,7 @@ func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 	if comp.width == 0 {
 		return
 	}
-	c.spent = e.Spent()
+	c.spent = e.spent()
 	if base == nil {
 		c.encodeFull(e, comp, cur)
 		return
@@ -179,17 +179,10 @@ func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 	c.encodeResiduals(e, comp, symbols, cur, past, true)
 }
 
-// DecodeRow reads a row of component k into dst, which must not overlap the others. An
-// error is left in the RangeDecoder; dst is undefined then.
-func (c *Compact) DecodeRow(d *RangeDecoder, k int, dst []uint32, past *Past) {
-	if !c.DecodeChange(d, k, dst, past) {
-		copy(dst, past.Base)
-	}
-}
-
-// DecodeChange is DecodeRow, except for rows at rest, which it leaves to the caller like
-// [Packed.DecodeChange].
-func (c *Compact) DecodeChange(d *RangeDecoder, k int, dst []uint32, past *Past) (changed bool) {
+// DecodeRow reads a row of component k into dst, which must not overlap the others. If the row is
+// that of the first baseline, and there is nothing to extrapolate from the second, it returns false
+// and leaves dst alone. An error is left in the RangeDecoder; dst is undefined then.
+func (c *Compact) DecodeRow(d *RangeDecoder, k int, dst []uint32, past *Past) (changed bool) {
 	comp := &c.layout.Components[k]
 	switch {
 	case past.Base == nil:
@@ -236,7 +229,7 @@ func (c *Compact) decodeMoving(d *RangeDecoder, comp *Component, symbols *symbol
 
 // book notes the cost of a field: everything since the last call.
 func (c *Compact) book(e *RangeEncoder, field int) {
-	now := e.Spent()
+	now := e.spent()
 	c.Costs = append(c.Costs, Cost{uint32(field), uint32(now - c.spent)})
 	c.spent = now
 }

@@ -130,7 +130,7 @@ func simulatedRatio(now Tick, b Baselines) int64 {
 
 // send writes a tick, against baselines of each entity's own choice.
 func (x *endpoint) send(t *testing.T, w *bitbuf.Writer, now Tick, state gameState, histories []*testRows, choose func() (Baselines, bool)) {
-	names := NamesAt(now)
+	names := NewNames(now)
 	row := func(c, e int, t1 Tick) []uint32 {
 		row, known := histories[c].at(e, t1)
 		require.True(t, known)
@@ -165,7 +165,7 @@ func (x *endpoint) send(t *testing.T, w *bitbuf.Writer, now Tick, state gameStat
 
 // receive reads a tick and keeps it.
 func (x *endpoint) receive(t *testing.T, r *bitbuf.Reader, now Tick, entities int) gameState {
-	names := NamesAt(now)
+	names := NewNames(now)
 	state := make(gameState, entities)
 	nothing := make([][]uint32, len(x.layout.Components))
 	for e := range state {

@@ -104,7 +104,7 @@ func TestDecodersOfStepsReadWhatThoseOfFieldsRead(t *testing.T) {
 		{{Kind: Wrap, Bits: 31}, {Kind: Wrap, Bits: 31}},
 		{{Kind: Quat, Bits: 2}},
 		{{Kind: Quat, Bits: 9}},
-		{{Kind: Quat, Bits: MaxQuatBits}},
+		{{Kind: Quat, Bits: maxQuatBits}},
 	} {
 		x := newRowTest(t, Component{Fields: fields})
 		require.NotNil(t, x.packed.steps[1])

@@ -62,9 +62,9 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// MaxQuatBits is the largest width of a quaternion component: prediction works in
+// maxQuatBits is the largest width of a quaternion component: prediction works in
 // 64-bit integers and needs the room.
-const MaxQuatBits = 20
+const maxQuatBits = 20
 
 // MaxBytes is the largest length of a Bytes field, in bytes.
 const MaxBytes = 4096
@@ -81,7 +81,7 @@ type Field struct {
 	Name string
 	Kind Kind
 	// Bits is the width of the code, 0..64, or of each of the three components of
-	// a Quat, 2..MaxQuatBits. A field of 0 bits has the code 0 only and costs nothing. A
+	// a Quat, 2..maxQuatBits. A field of 0 bits has the code 0 only and costs nothing. A
 	// Reference has ReferenceBits. Of a Bytes field it is the width of the length, which
 	// follows from Max.
 	Bits uint
@@ -255,8 +255,8 @@ func (f *Field) complete(component string) {
 		refuse("has room for %d bytes: use 1 to %d", f.Max, MaxBytes)
 	case f.Kind == Bytes:
 		f.Bits = uint(bits.Len64(f.Max))
-	case f.Kind == Quat && (f.Bits < 2 || f.Bits > MaxQuatBits) || f.Bits > 64:
-		refuse("has %d bits: a quaternion takes 2 to %d a component, other fields 0 to 64", f.Bits, MaxQuatBits)
+	case f.Kind == Quat && (f.Bits < 2 || f.Bits > maxQuatBits) || f.Bits > 64:
+		refuse("has %d bits: a quaternion takes 2 to %d a component, other fields 0 to 64", f.Bits, maxQuatBits)
 	}
 	if f.Max == 0 {
 		f.Max = lowBits(f.Bits)

@@ -16,18 +16,16 @@ type Baselines struct {
 	Two bool
 }
 
+// Limits of what [Names] names, in ticks.
 const (
-	// NameBits is the width of the age of A1.
-	NameBits = 8
-	// MaxAge is the largest age of A1.
-	MaxAge = 1<<NameBits - 1
-	// SpanBits is the width of A1-A2-1.
-	SpanBits = 5
-	// MaxSpan is the largest distance between two baselines.
-	MaxSpan = 1 << SpanBits
-	// SecondGrid is the grid of the second baselines that are cheapest to name, see [Second].
-	SecondGrid = 2
+	MaxAge     = 1<<ageBits - 1 // from A1 to the packet
+	MaxSpan    = 1 << spanBits  // from A2 to A1
+	SecondGrid = 2              // see [Second]
+)
 
+const (
+	ageBits     = 8 // of the age of A1
+	spanBits    = 5 // of A1-A2-1
 	recentNames = 5
 	newcomer    = 2 // the index at which a pair enters the list
 	ageOrder    = 3 // order of the residual code of ages
@@ -83,12 +81,16 @@ func (k pairKey) pair() Baselines {
 	return b
 }
 
-// NamesAt returns the coder for a packet of tick now.
-func NamesAt(now Tick) Names { return Names{now: now} }
-
-// NamesFrom returns the coder for a packet of tick now in which the given pair is in front already.
-func NamesFrom(now Tick, front Baselines) Names {
-	return Names{now: now, n: 1, recent: [recentNames]pairKey{front.key()}}
+// NewNames returns the coder for a packet of tick now. A pair that is given is in front already; more than one panic.
+func NewNames(now Tick, front ...Baselines) Names {
+	n := Names{now: now, n: len(front)}
+	if n.n > 1 {
+		panic("delta: NewNames takes at most one pair that is in front")
+	}
+	for i := range front {
+		n.recent[i] = front[i].key()
+	}
+	return n
 }
 
 // AtFront reports whether b is the pair in front, or will be because there is none yet.
@@ -144,14 +146,14 @@ func (n *Names) placeBits() uint { return uint(bits.Len(uint(n.n - 2))) }
 
 // code returns the code of a new pair, whose first tick has the given age.
 func (b *Baselines) code(age Tick) (code uint64, width uint) {
-	code, width = shortResidual(uint32(age), ageOrder, NameBits)
+	code, width = shortResidual(uint32(age), ageOrder, ageBits)
 	switch {
 	case !b.Two:
 		return code | 0b01<<width, width + 2
 	case b.A2 == Second(b.A1):
 		return code, width + 1
 	default:
-		return code | (0b11|uint64(b.A1-b.A2-1)<<2)<<width, width + 2 + SpanBits
+		return code | (0b11|uint64(b.A1-b.A2-1)<<2)<<width, width + 2 + spanBits
 	}
 }
 
@@ -175,7 +177,7 @@ func (n *Names) Read(r *bitbuf.Reader, front bool) Baselines {
 		n.use(key, i)
 		return key.pair()
 	}
-	age := Tick(readResidual(r, ageOrder, NameBits))
+	age := Tick(readResidual(r, ageOrder, ageBits))
 	if age == 0 {
 		r.Fail(ErrCode)
 		return Baselines{}
@@ -185,7 +187,7 @@ func (n *Names) Read(r *bitbuf.Reader, front bool) Baselines {
 	case !r.ReadBool():
 		b.Two, b.A2 = true, Second(b.A1)
 	case r.ReadBool():
-		b.Two, b.A2 = true, b.A1-Tick(r.ReadBits(SpanBits))-1
+		b.Two, b.A2 = true, b.A1-Tick(r.ReadBits(spanBits))-1
 	}
 	key := b.key()
 	n.use(key, n.find(key))

@@ -57,7 +57,7 @@ func (m *Steadiness) Begin(ages, peers int) {
 // whether all peers see all entities: what a peer is sent must not depend on what it does not see.
 func (m *Steadiness) Measure(s *Snapshot, open bool) {
 	m.open = open
-	if m.Shift = delta.NoShift; !open {
+	if m.Shift = 0; !open {
 		return // what is hidden now must not show later either
 	}
 	if random := uint64(s.Tick) * 0x9e3779b97f4a7c15; m.samplesAt(random) { // multiplicative hashing
@@ -103,14 +103,12 @@ func (m *Steadiness) sample(s *Snapshot, random uint64) {
 	if n == 0 {
 		return
 	}
-	if changes <= sampleSlots && int(random>>8&0xff)%changes < seen { // the share of the packet that was seen
+	fills := changes <= sampleSlots && int(random>>8&0xff)%changes < seen // the share of the packet that was seen
+	if fills {
 		m.spans.packet()
-		for i := range m.shifts {
-			m.shifts[i].Packet()
-		}
 	}
 	for i := range m.shifts {
-		m.suits[i] = m.shifts[i].Next()
+		m.suits[i] = m.shifts[i].Next(fills)
 	}
 	best := m.spans.next()
 	found, span := m.suits[best], Spans[best]

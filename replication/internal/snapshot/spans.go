@@ -23,7 +23,7 @@ const (
 	// Another distance must save a sixty-fourth of the bits, and leastSaved bits, before it replaces the present one.
 	leastGain, leastSaved = 64, 128
 	// namedSpan is how many bits more a packet takes whose second baseline is not the one that is cheapest to name.
-	namedSpan = 1 + delta.SpanBits
+	namedSpan = 1 + 5 // a bit, and the distance up to delta.MaxSpan
 )
 
 // SecondAt returns the newest tick that peers have in common as second baseline, at least so many ticks before a first
