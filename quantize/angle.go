@@ -76,10 +76,3 @@ func (q Angle) Decode(code uint64) (v float64, ok bool) {
 	unused := 64 - q.bits
 	return float64(float64(int64(code<<unused)>>unused) * q.unit), true
 }
-
-// Decode32 is Decode rounded to the nearest float32. It may give slightly less than -period/2,
-// which encodes to the same code.
-func (q Angle) Decode32(code uint64) (v float32, ok bool) {
-	w, ok := q.Decode(code)
-	return float32(w), ok
-}

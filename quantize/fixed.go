@@ -19,7 +19,7 @@ type Fixed struct {
 	// The fields that Encode reads. From bottom to ceiling the formula holds, from ceiling to top
 	// the code is last, and everything else is out of range. A float32 field cannot hold a bound
 	// such as 0.1 but only a number beside it, which may be a little outside; bottom and top let it
-	// pass, and the ceiling is no more than what Decode32 gives for last.
+	// pass, and the ceiling is no more than what last decodes to as a float32.
 	bottom, ceiling, low, inv float64
 	last                      uint64
 	top                       float64
@@ -179,10 +179,4 @@ func (q *Fixed) Decode(code uint64) (v float64, ok bool) {
 		return q.low, true
 	}
 	return q.grid(float64(code)), true
-}
-
-// Decode32 is Decode rounded to the nearest float32.
-func (q *Fixed) Decode32(code uint64) (v float32, ok bool) {
-	w, ok := q.Decode(code)
-	return float32(w), ok
 }

@@ -162,25 +162,7 @@ func (q *Float) magnitude(rank uint64) float64 {
 // Range returns the smallest and the largest number in range, as the field holds them.
 func (q *Float) Range() (low, high float64) { return q.low, q.high }
 
-// SignBits returns 1 if the range has negative numbers, else 0.
-func (q *Float) SignBits() uint {
-	if q.low < 0 {
-		return 1
-	}
-	return 0
-}
-
-// ExponentBits returns the width of the exponent.
-func (q *Float) ExponentBits() uint { return uint(q.exponent) }
-
-// MantissaBits returns the width of the mantissa without its implied high bit.
-func (q *Float) MantissaBits() uint { return uint(q.mantissa) }
-
-// Bias returns the difference of an exponent e >= 1 from its power of two: the value is 1.mantissa * 2^(e-Bias), and
-// 0.mantissa * 2^(1-Bias) for e == 0.
-func (q *Float) Bias() int { return int(q.bias) }
-
-// Bits returns the width of a code, at most SignBits + ExponentBits + MantissaBits.
+// Bits returns the width of a code.
 func (q *Float) Bits() uint { return uint(bits.Len64(q.last)) }
 
 // Max returns the largest code, that of the high bound.
@@ -222,10 +204,4 @@ func (q *Float) Decode(code uint64) (v float64, ok bool) {
 		return -q.magnitude(q.base - code), true
 	}
 	return q.magnitude(code - q.base), true
-}
-
-// Decode32 is Decode for a float32 field. It is exact if the quantiser came from [NewFloat32].
-func (q *Float) Decode32(code uint64) (v float32, ok bool) {
-	w, ok := q.Decode(code)
-	return float32(w), ok
 }

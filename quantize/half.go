@@ -66,9 +66,3 @@ func (Half) Decode(code uint64) (v float64, ok bool) {
 	}
 	return v, true
 }
-
-// Decode32 is Decode for a float32 field; the value is the same.
-func (q Half) Decode32(code uint64) (v float32, ok bool) {
-	w, ok := q.Decode(code)
-	return float32(w), ok
-}
