@@ -10,21 +10,17 @@ import (
 // demand. The steps between values double from one power of two to the next, so small numbers are held far more finely
 // than large ones.
 //
-// The format follows from the bounds and the precision:
+//   - The mantissa is the shortest with which no number in range is off by more than precision. The widest steps are those
+//     at the largest magnitude A; there a step may be 2*precision.
+//   - The exponent is the narrowest that keeps the relative precision of that mantissa from A down to the magnitude
+//     precision (or to the smallest magnitude in range, if larger). Below that the steps stay equal down to an exact zero,
+//     like denormal floats.
+//   - There is a sign only if the low bound is negative.
 //
-//   - the mantissa is the shortest with which no number in range is off by more than precision. The widest steps are
-//     those at the largest magnitude A; there a step may be 2*precision;
-//   - the exponent is the narrowest that keeps that mantissa's relative precision, 2^-(MantissaBits+1), from A down to
-//     the magnitude precision (or to the smallest magnitude in range, if larger). Below that the steps stay equal down
-//     to an exact zero, like denormal floats;
-//   - there is a sign only if the low bound is negative.
+// Codes are the ranks of these numbers: code 0 is the low bound, a larger number never has a smaller code, and zero has
+// one code. As with [Fixed], both ends of the range decode exactly.
 //
-// Codes are not these bit fields but their rank: code 0 is the low bound, and a larger number never has a smaller code.
-// So codes have no gaps, zero has one code, close numbers have close codes, and [Float.Bits] is at most the sum of the
-// three widths. As with [Fixed], both ends of the range decode exactly.
-//
-// If only the absolute error matters, Fixed with a step of 2*precision is never wider. A Fixed as fine as a Float is
-// near zero would be much wider:
+// If only the absolute error matters, Fixed with a step of 2*precision is never wider:
 //
 //	range and precision     Float  Fixed, same bound  Fixed, as fine near 0
 //	-10..10 by 0.5          7      5                  9
@@ -168,12 +164,10 @@ func (q *Float) Bits() uint { return uint(bits.Len64(q.last)) }
 // Max returns the largest code, that of the high bound.
 func (q *Float) Max() uint64 { return q.last }
 
-// MaxError returns the largest error, that at the largest magnitude: at most precision, above half of it unless the
-// mantissa is empty.
+// MaxError returns the largest error, that at the largest magnitude: at most precision.
 func (q *Float) MaxError() float64 { return q.maxError }
 
-// Encode returns the code of v. Out of range it returns the code of the nearer bound and false; for NaN the code of
-// zero, or of the low bound if zero is out of range, and false. A bound as the field holds it counts as in range.
+// Encode returns the code of v. A bound as the field holds it counts as in range.
 func (q *Float) Encode(v float64) (code uint64, ok bool) {
 	switch {
 	case v > q.low && v < q.high:
@@ -191,7 +185,7 @@ func (q *Float) Encode(v float64) (code uint64, ok bool) {
 	return 0, false
 }
 
-// Decode returns the value of a code, or 0 and false if code > Max.
+// Decode returns the value of a code.
 func (q *Float) Decode(code uint64) (v float64, ok bool) {
 	switch {
 	case code > q.last:

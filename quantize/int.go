@@ -14,9 +14,9 @@ type Int[T int | int64 | uint64] struct {
 	last      uint64 // length of the last step
 }
 
-// NewInt returns the quantiser of low..high in steps of step: 25..100 in steps of 1 takes 7 bits, 0..1000 in steps of 10
-// as well, and low == high none. Every range and every step above 0 works; a step longer than the range leaves its two
-// ends.
+// NewInt returns the quantiser of low..high in steps of step: 25..100 in steps of 1 takes 7 bits, 0..1000 in steps of
+// 10 as well, and low == high none. It fails if low exceeds high or step is below 1; a step longer than the range
+// leaves its two ends.
 func NewInt[T int | int64 | uint64](low, high, step T) (Int[T], error) {
 	if low > high {
 		return Int[T]{}, fmt.Errorf("quantize: integer range %d..%d is empty: "+
@@ -46,8 +46,7 @@ func (q *Int[T]) Max() uint64 { return q.max }
 // MaxError returns half a step, rounded down.
 func (q *Int[T]) MaxError() float64 { return float64(q.step / 2) }
 
-// Encode returns the code of the number nearest to v, the even one of two. Out of range it returns the code of the
-// nearer bound and false.
+// Encode returns the code of the number nearest to v.
 func (q *Int[T]) Encode(v T) (code uint64, ok bool) {
 	switch {
 	case v < q.low:
@@ -84,7 +83,7 @@ func (q *Int[T]) EncodeWrap(v T) (code uint64) {
 	return code
 }
 
-// Decode returns the number a code stands for, or 0 and false if code > Max.
+// Decode returns the number a code stands for.
 func (q *Int[T]) Decode(code uint64) (v T, ok bool) {
 	if code >= q.max {
 		if code > q.max {
