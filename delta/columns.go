@@ -8,15 +8,12 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// Columns encodes the changes of neighbouring slots, against the same baselines in all
-// components. It goes component by component through up to 64 slots: it queries the history
-// once for all of them, and rows that did not change cost a few operations for all of them.
+// Columns encodes the changes of up to 64 slots, component by component, against the same baselines in all components.
 // The bits of a slot are those that [Packed] makes of its rows between Begin and End.
 //
-// For a block of slots, call Begin, then Add for each of their components, in rising order.
-// Then, for any number of baselines, call Encode, and after it Bits and Write for each slot
-// that it returns. Columns holds only scratch memory, and rows of histories until the next
-// Begin; use one per goroutine.
+// For a block of slots, call Begin, then Add for each of their components, in rising order. Then, for any number of
+// baselines, call Encode, and after it Bits and Write for each slot that it returns. Columns holds scratch memory, and
+// rows of blocks until the next Begin; use one per goroutine.
 type Columns struct {
 	packed  *Packed
 	columns []*column // room for all components
@@ -38,8 +35,8 @@ type Columns struct {
 	fields []uint32 // that have costs
 }
 
-// Against selects slots of a block and their baselines: the state of tick A1, and for
-// prediction that of A2, if Ratio, the [Ratio] of these, is not 0.
+// Against selects slots of a block, the ticks of their baselines, and the [Ratio] of these. A2 is used if that is not
+// 0.
 type Against struct {
 	Slots  uint64 // a set of bits
 	A1, A2 Tick
@@ -306,9 +303,8 @@ func (c *Columns) start(i uint, symbols int) (d bitString, omitted bool) {
 	return symbolsStart(symbols, 1, c.symbols(i, int(c.odd[i]))), true
 }
 
-// Works returns, by slot of the block, the [Component.Work] of the rows of encoded slots, where a
-// row that equals its baselines counts 1. The values of other slots have no meaning. The array is
-// valid until the next call.
+// Works returns, by slot of the block, the [Component.Work] of the rows of encoded slots, where a row that equals its
+// baselines counts 1. The array is valid until the next call.
 func (c *Columns) Works(slots uint64) *[blockSlots]int32 {
 	all := int32(0)
 	for rest := slots; rest != 0; rest &= rest - 1 {

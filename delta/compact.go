@@ -1,33 +1,25 @@
 package delta
 
 // This file has the coding Compact: the decisions of rows, and rows without a baseline.
-
-import "math/bits"
-
-// Compact codes rows in few bits: the more likely a decision was, given what a [Model] has
-// learnt in its context, the fewer bits it costs. The bits depend on the model and on
-// everything before them in the packet, so they are for one peer only. A Compact holds
-// scratch memory and the state of the present packet; use one per goroutine and direction.
 //
-// Layouts, baselines and the predicted row are those of [Packed]. A row without a baseline
-// has, for each field, a decision whether its code is that of the latest row without a
-// baseline, and the code if it is not; rotations have only the code. A row with a baseline
-// begins with decisions:
+// The predicted row is that of Packed. A row without a baseline has, for each field, a
+// decision whether its code is that of the latest row without a baseline, and the code if it is not; rotations have
+// only the code. A row with a baseline begins with decisions:
 //
 //	moving   equal to the prediction; else equal to the baseline; else residuals
 //	still    equal to the baseline; else residuals
 //
-// The numbers of a moving row are not coded against the prediction itself, but against as
-// much of the predicted distance as such motions reach according to the model, corrected
-// by nearer baselines; see aim.go. A residual is its length in bits, in unary, in a
-// context of what the entity has shown so far, of the number's own motion, and of how far the
-// baselines disagree; the bit below its highest one; its sign; and the remaining bits, which are raw.
-// The sign of a small residual depends on the fraction that was rounded away from the prediction, that
-// of a large one on whether the number before it went on or back.
+// The numbers of a moving row are coded against as much of the predicted distance as such motions reach according to
+// the model, corrected by nearer baselines. A residual is its length in bits, in unary; the bit below its highest one;
+// its sign; and the remaining bits, which are raw. Plain fields that count steadily have a decision whether they go on.
+
+import "math/bits"
+
+// Compact codes rows in few bits: the more likely a decision was, given what a [Model] has learnt in its context, the
+// fewer bits it costs. The bits depend on the model and on everything before them in the packet, so they are for one
+// peer only. A Compact holds scratch memory and the state of the present packet; use one per goroutine and direction.
 //
-// Plain fields that count steadily have a decision whether they go on as between the baselines.
-//
-// Decoding is total: any bytes give valid rows or leave an error in the [RangeDecoder].
+// Layouts and baselines are those of [Packed].
 type Compact struct {
 	layout *Layout
 	predictor
@@ -123,13 +115,11 @@ func (p *Past) third() bool { return p.Near != nil && p.NearRatio != 0 }
 // fourth reports whether there is a fourth one, if there is a third.
 func (p *Past) fourth() bool { return p.Mid != nil && p.MidRatio != 0 }
 
-// Begin begins a packet with a model, which learns from then on. To take back the entities that
-// were written last, such as one that does not fit, assign copies of the RangeEncoder and of the
-// model that were made before the call of Entity.
+// Begin begins a packet with a model, which learns from then on. To take back an entity that does not fit, assign
+// copies of the RangeEncoder and of the model that were made before its call of Entity.
 func (c *Compact) Begin(m *Model) { c.model = m }
 
-// Entity begins an entity. Its rows predict the activity of its later rows, as does steady, which
-// shows whether the entity changes steadily.
+// Entity begins an entity. steady reports whether it changes steadily, which predicts its rows, as its former rows do.
 func (c *Compact) Entity(steady bool) {
 	c.activity, c.shown, c.trend, c.steady = shownNothing, 0, trendNone, 0
 	if steady {
@@ -137,8 +127,7 @@ func (c *Compact) Entity(steady bool) {
 	}
 }
 
-// EncodeRow appends the row cur of component k. The rows are only read and must be valid,
-// see [Component.Valid].
+// EncodeRow appends the row cur of component k, which must be valid, see [Component.Valid].
 func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 	comp := &c.layout.Components[k]
 	base := past.Base
@@ -179,9 +168,9 @@ func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 	c.encodeResiduals(e, comp, symbols, cur, past, true)
 }
 
-// DecodeRow reads a row of component k into dst, which must not overlap the others. If the row is
-// that of the first baseline, and there is nothing to extrapolate from the second, it returns false
-// and leaves dst alone. An error is left in the RangeDecoder; dst is undefined then.
+// DecodeRow reads a row of component k into dst, which must not overlap the others. If the row is that of the first
+// baseline, and there is nothing to extrapolate, it returns false and leaves dst alone. An error is left in the
+// RangeDecoder; dst is undefined then.
 func (c *Compact) DecodeRow(d *RangeDecoder, k int, dst []uint32, past *Past) (changed bool) {
 	comp := &c.layout.Components[k]
 	switch {

@@ -17,8 +17,8 @@ func (c *Compact) PutHead(e *RangeEncoder, i int, bit bool) { e.put(&c.model.hea
 // GetHead reads what PutHead wrote.
 func (c *Compact) GetHead(d *RangeDecoder, i int) bool { return d.get(&c.model.heads[i]) }
 
-// PutHeadLength codes v < 2^width: its length in unary by the user's n decisions from i on, the
-// last of which serves all further steps, and the bits below its highest one as raw bits.
+// PutHeadLength codes v < 2^width: its length in unary by the user's n decisions from i on, the last of which serves
+// all further steps, and the bits below its highest one as raw bits.
 func (c *Compact) PutHeadLength(e *RangeEncoder, i, n int, v uint64, width uint) {
 	e.putLength(c.model.heads[i:i+n], v, width)
 }

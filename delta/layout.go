@@ -99,8 +99,8 @@ type Field struct {
 	beside bool   // the field may turn together with the one before it, see turning.go
 }
 
-// Words returns the number of row words of the field: 1, or 2 for more than 32 bits (low word
-// first), which a Reference has; 4 for a Quat; for Bytes, 1 and as many as Max bytes need.
+// Words returns the number of row words of the field: 1, or 2 for more than 32 bits (low word first) and for a
+// Reference; 4 for a Quat; for Bytes, 1 and as many as Max bytes need.
 func (f *Field) Words() int {
 	switch {
 	case f.Kind == Quat:
@@ -113,8 +113,7 @@ func (f *Field) Words() int {
 	return 1
 }
 
-// Width returns the bits of the field without a baseline. For a Reference or Bytes, which have no
-// fixed width, it returns the largest number.
+// Width returns the bits of the field without a baseline, for a Reference or Bytes the largest number.
 func (f *Field) Width() uint {
 	switch f.Kind {
 	case Quat:
@@ -147,8 +146,7 @@ func (f *Field) setCode(row []uint32, code uint64) {
 	}
 }
 
-// A Component is the layout of one component's row: the codes of its fields, one
-// after the other, in words of 32 bits.
+// A Component is the layout of one component's row: the codes of its fields, in words of 32 bits.
 type Component struct {
 	Name   string
 	Fields []Field
@@ -168,17 +166,14 @@ type Component struct {
 // Words returns the length of the component's row; 0 for a tag.
 func (c *Component) Words() int { return c.words }
 
-// Width returns the bits of the longest row without a baseline. Without Reference and Bytes fields,
-// all rows are that long.
+// Width returns the bits of the longest row without a baseline. Only Reference and Bytes fields make rows shorter.
 func (c *Component) Width() int { return c.width }
 
-// MinWidth returns the bits of the shortest row without baseline.
+// MinWidth returns the bits of the shortest row without a baseline.
 func (c *Component) MinWidth() int { return c.least }
 
-// Work returns an estimate of the time to decode a row of the component and of the memory that the
-// row takes: 1 for every word, but [quatWork] for a Quat field, which is the most expensive to
-// predict. It does not depend on the bits of the row: both codings can spend next to none on a
-// field that is as predicted.
+// Work returns an estimate of the time to decode a row of the component, and of its memory: 1 for every word, 8 for a
+// Quat field. It does not depend on the bits of the row, since a field that is as predicted costs next to none.
 func (c *Component) Work() int { return c.work }
 
 // Moves reports whether the component has a field that may be extrapolated.
@@ -218,11 +213,10 @@ type Layout struct {
 	fields int
 }
 
-// NewLayout returns the layout of the given components, in their order. It keeps them
-// and their fields, and completes each Max of 0 and the Bits of Bytes.
+// NewLayout returns the layout of the given components. It keeps them and their fields, and completes each Max of 0 and
+// the Bits of Bytes.
 //
-// Panics on more than [MaxComponents] components, an unknown kind, or a field outside
-// its limits.
+// Panics on more than [MaxComponents] components, an unknown kind, or a field outside its limits.
 func NewLayout(components ...Component) *Layout {
 	if len(components) > MaxComponents {
 		panic(fmt.Sprintf("delta: %d components in a layout: the limit is %d", len(components), MaxComponents))

@@ -2,14 +2,11 @@ package delta
 
 // This file has what Compact learns.
 
-// Model holds what a [Compact] coding has learnt from a sequence of packets: how likely each
-// decision is in each of its contexts, and how far motions reach. It takes less than 64 KiB, whatever the
-// layout. [Compact.Reset] makes one of the zero value and [Model.CopyFrom] copies it; assigning it shares
-// its memory.
+// Model holds what a [Compact] coding has learnt from a sequence of packets. It takes less than 64 KiB, whatever the
+// layout. [Compact.Reset] makes one of the zero value and [Model.CopyFrom] copies it; assigning it shares its memory.
 //
-// Encoder and decoder must begin a packet with equal models. A sender keeps the model that
-// resulted from each packet, and begins a packet with that of the newest acknowledged one,
-// which it names. So a model never depends on a lost packet.
+// Encoder and decoder must begin a packet with equal models. A sender keeps the model that resulted from each packet,
+// and begins a packet with that of the newest acknowledged one, which it names: a model never depends on a lost packet.
 type Model struct {
 	heads   []decision
 	numbers []numberModel

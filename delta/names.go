@@ -1,6 +1,19 @@
 package delta
 
-// This file names the baselines of updates.
+// This file names the baselines of updates. Most entities of a packet have the same ones, so Names keeps a list of pairs,
+// of which the first one of the packet stays in front. Of the others, a pair that is used changes places with the one
+// before it; a new one enters the list at index 2. If the pair in front is not meant, and there are others, there follows
+//
+//	0 i...     the pair at index 1+i, in as many bits as an index takes
+//	1 ...      a new pair
+//
+// A new pair is
+//
+//	age x  0         with A2 = Second(A1)
+//	age x  1 0       without A2
+//	age x  1 1 sssss with A2 = A1-1-s
+//
+// where the age of A1, 1 to MaxAge, is a residual of order ageOrder.
 
 import (
 	"math/bits"
@@ -8,8 +21,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// Baselines has the one or two ticks against which an update is taken. A tick stands for the
-// state that the receiver holds of it, or else of the last tick before it.
+// Baselines has the ticks of one or two baselines. A tick stands for the state that the receiver holds of it, or else
+// of the last tick before it.
 type Baselines struct {
 	A1, A2 Tick
 	// Two reports whether there is a second baseline A2, 1 to 32 ticks before A1.
@@ -31,26 +44,12 @@ const (
 	ageOrder    = 3 // order of the residual code of ages
 )
 
-// Second returns the second baseline that is cheapest to name with a1: the newest tick on
-// the grid that is at least a grid step older.
+// Second returns the second baseline that is cheapest to name with a1: the newest multiple of [SecondGrid] that is at
+// least that much older.
 func Second(a1 Tick) Tick { return a1&^(SecondGrid-1) - SecondGrid }
 
-// Names codes the baselines of the entities of a packet, one entity after the other. Most
-// entities have the same baselines. So Names keeps a list of pairs: the first pair of the
-// packet is in front and stays there. Of the others, a pair that is used changes places with
-// the one before it; a new one enters the list at index 2. The user codes in a bit, or less,
-// whether the pair in front is meant. If it is not, and there are others, there follows
-//
-//	0 i...     the pair at index 1+i, in as many bits as an index takes
-//	1 ...      a new pair
-//
-// A new pair is
-//
-//	age x  0         with A2 = Second(A1)
-//	age x  1 0       without A2
-//	age x  1 1 sssss with A2 = A1-1-s
-//
-// where the age of A1, 1 to [MaxAge], is a residual of order ageOrder.
+// Names codes the baselines of the entities of a packet, one after the other, in few bits where they are alike. The first
+// pair of the packet is in front and stays there. The user codes whether that is meant; Write and Read code any other one.
 type Names struct {
 	now    Tick
 	n      int
@@ -81,7 +80,7 @@ func (k pairKey) pair() Baselines {
 	return b
 }
 
-// NewNames returns the coder for a packet of tick now. A pair that is given is in front already; more than one panic.
+// NewNames returns the coder for a packet of tick now, with a pair in front if one is given. It panics on more.
 func NewNames(now Tick, front ...Baselines) Names {
 	n := Names{now: now, n: len(front)}
 	if n.n > 1 {
@@ -157,8 +156,8 @@ func (b *Baselines) code(age Tick) (code uint64, width uint) {
 	}
 }
 
-// Read reads what Write wrote. front reports whether the pair is at the front. A pair that is not
-// in the list, or of age 0, fails the Reader with [ErrCode].
+// Read reads what Write wrote. front reports whether the pair is at the front. A pair that is not in the list, or of
+// age 0, fails the Reader with [ErrCode].
 func (n *Names) Read(r *bitbuf.Reader, front bool) Baselines {
 	if front && n.n > 0 {
 		return n.recent[0].pair()

@@ -11,8 +11,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// A Shift moves the orders of the residuals of Linear and Wrap fields without Orders of their own: 0 leaves them as they
-// are, 1 and 2 lower them by as much, 3 raises them by one. [ShiftMeter] finds the one that suits a game.
+// A Shift moves the orders of the residuals of Linear and Wrap fields without Orders of their own: 0 leaves them as
+// they are, 1 and 2 lower them by as much, 3 raises them by one.
 type Shift uint8
 
 const (
@@ -87,8 +87,8 @@ const (
 	leastGain, leastSaved = 6, 64
 )
 
-// See adds a row of component c with its baselines, if the component consists of Linear and Wrap fields. The
-// Packed is that of the layout. Its shift does not matter.
+// See adds a row of component c with its baselines, if the component consists of Linear and Wrap fields. p is of the
+// layout; its shift does not matter.
 func (m *ShiftMeter) See(p *Packed, c int, cur, base, base2 []uint32, ratio int64) {
 	steps := p.movingSteps(c)
 	if steps == nil || ratio == 0 {
@@ -118,7 +118,7 @@ func (m *ShiftMeter) See(p *Packed, c int, cur, base, base2 []uint32, ratio int6
 }
 
 // Next ends a sample, and returns the shift for the ticks up to the next one. fills reports whether the sample fills a
-// packet, so that what the shift takes itself counts.
+// packet, so that what naming the shift takes counts.
 func (m *ShiftMeter) Next(fills bool) Shift {
 	if fills {
 		for s := range shifts {
