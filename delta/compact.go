@@ -2,16 +2,21 @@ package delta
 
 // This file has the coding Compact: the decisions of rows, and rows without a baseline.
 //
-// The predicted row is that of Packed. A row without a baseline has, for each field, a
-// decision whether its code is that of the latest row without a baseline, and the code if it is not; rotations have
-// only the code. A row with a baseline begins with decisions:
+// The predicted row is that of Packed. A row without a baseline has, for each field, a decision whether its code is
+// that of the latest row without a baseline, and the code if it is not; rotations have only the code. A row with a
+// baseline begins with decisions:
 //
 //	moving   equal to the prediction; else equal to the baseline; else residuals
 //	still    equal to the baseline; else residuals
 //
-// The numbers of a moving row are coded against as much of the predicted distance as such motions reach according to
-// the model, corrected by nearer baselines. A residual is its length in bits, in unary; the bit below its highest one;
-// its sign; and the remaining bits, which are raw. Plain fields that count steadily have a decision whether they go on.
+// The numbers of a moving row are not coded against the prediction itself, but against as much of the predicted
+// distance as such motions reach according to the model, corrected by nearer baselines; see aim.go. A residual is its
+// length in bits, in unary, in a context of what the entity has shown so far, of the number's own motion, and of how
+// far the baselines disagree; the bit below its highest one; its sign; and the remaining bits, which are raw. The sign
+// of a small residual depends on the fraction that was rounded away from the prediction, that of a large one on whether
+// the number before it went on or back.
+//
+// Plain fields that count steadily have a decision whether they go on as between the baselines.
 
 import "math/bits"
 
@@ -96,15 +101,14 @@ func NewCompact(l *Layout) *Compact {
 
 // Past has the rows against which a row is coded: rows of the component, or nil.
 type Past struct {
-	// Base and Base2 are the baselines and Ratio the [Ratio] of their ticks, as in
-	// [Packed.EncodeRow].
+	// As in [Packed.EncodeRow].
 	Base, Base2 []uint32
 	Ratio       int64
-	// Near is the row at a third baseline between these two, and NearRatio the Ratio of
-	// Base and that. Without Base2, or with a ratio of 0, it is not used.
+	// The row at a third baseline between these two, and the Ratio of Base and that. Without Base2, or
+	// with a ratio of 0, it is not used.
 	Near      []uint32
 	NearRatio int64
-	// Mid is the row at a fourth baseline, between Near and Base2. Without Near it is not used.
+	// The row at a fourth baseline, between Near and Base2. Without Near it is not used.
 	Mid      []uint32
 	MidRatio int64
 }

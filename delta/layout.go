@@ -81,17 +81,13 @@ type Field struct {
 	Name string
 	Kind Kind
 	// Bits is the width of the code, 0..64, or of each of the three components of
-	// a Quat, 2..maxQuatBits. A field of 0 bits has the code 0 only and costs nothing. A
-	// Reference has ReferenceBits. Of a Bytes field it is the width of the length, which
-	// follows from Max.
+	// a Quat, 2..20. A Reference has ReferenceBits; that of a Bytes field follows from Max.
 	Bits uint
 	// Max is the largest valid code, except of a Quat, and one less than the circle of a
-	// Wrap has. A larger code from the wire is an error. 0 stands for 2^Bits-1. Of a Bytes
-	// field it is the largest length, 1..MaxBytes.
+	// Wrap has. 0 stands for 2^Bits-1. Of a Bytes field it is the largest length, 1..MaxBytes.
 	Max uint64
 	// Orders replaces the codes of residuals of a Linear, Wrap or Quat field in [Packed]: where the code
-	// would be of order i, it is of order Orders[i]. Orders behind its end are not replaced. It has up to
-	// MaxOrders orders, each below MaxOrders.
+	// would be of order i, it is of order Orders[i]. It has up to MaxOrders orders, each below MaxOrders.
 	Orders []uint8
 
 	word   int    // index of the first word in the component's row
