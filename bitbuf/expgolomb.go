@@ -2,9 +2,8 @@ package bitbuf
 
 import "math/bits"
 
-// WriteExpGolomb appends v in the Exp-Golomb code of order k, 0 <= k <= 63, in
-// which the first 2^k values have the shortest code, the next 2^(k+1) one that is
-// 2 bits longer, and so on. With
+// WriteExpGolomb appends v in the Exp-Golomb code of order k, 0 to 63, in which the first 2^k values have the shortest
+// code, the next 2^(k+1) one that is 2 bits longer, and so on. With
 //
 //	u = v + 2^k, a number of q+k+1 bits,
 //
@@ -16,9 +15,8 @@ import "math/bits"
 //	2   11    0 1 1         100   0 1 00
 //	3   100   00 1 00       101   0 1 10
 //
-// (first bit on the left). That is 2q+k+1 bits. Every uint64 has
-// a code, which for k = 0 may take 129 bits. After Teuhola, "A compression method
-// for clustered bit-vectors", Information Processing Letters 7 (1978).
+// That is 2q+k+1 bits, up to 129. After Teuhola, "A compression method for clustered bit-vectors", Information
+// Processing Letters 7 (1978).
 //
 // Panics when k is above 63.
 func (w *Writer) WriteExpGolomb(v uint64, k uint) {
@@ -37,8 +35,8 @@ func (w *Writer) WriteExpGolomb(v uint64, k uint) {
 	w.WriteBits(u, q+k)
 }
 
-// ReadExpGolomb returns the next value in the Exp-Golomb code of order k. A code
-// that stands for more than 64 bits fails with ErrCode.
+// ReadExpGolomb returns the next value in the Exp-Golomb code of order k. A code for more than 64 bits fails with
+// [ErrCode].
 //
 // Panics when k is above 63.
 func (r *Reader) ReadExpGolomb(k uint) uint64 {

@@ -12,9 +12,8 @@ func (w *Writer) Mark() Mark {
 	return Mark{acc: w.acc, pos: w.pos, overflowed: w.limit == 0}
 }
 
-// Rollback undoes everything since m was taken from this Writer, an overflow
-// included. Going back to an early mark voids the later ones, and Reset voids
-// all.
+// Rollback undoes everything since m was taken from this Writer, an overflow included. It voids later marks; Reset
+// voids all.
 //
 // Panics when m lies ahead of the present position.
 func (w *Writer) Rollback(m Mark) {

@@ -2,12 +2,8 @@ package bitbuf
 
 import "encoding/binary"
 
-// Reader takes bits from a buffer in the order in which a Writer put them. It
-// never looks outside the buffer. An overrun, like any other error, is kept for
-// Err and Finish to report; every read after it gives zeros.
-//
-// A copy of a Reader continues independently from the same position. The zero value
-// reads an empty buffer.
+// Reader takes bits from a buffer in the order in which a [Writer] put them. The zero value reads an empty buffer; a
+// copy continues independently from the same position.
 type Reader struct {
 	buf  []byte
 	pos  uint64 // bits read; above end after an overrun
@@ -34,10 +30,9 @@ func (r *Reader) Reset(buf []byte) {
 	*r = NewReader(buf)
 }
 
-// ReadBits returns the next n bits, 0 <= n <= 64. If fewer are left, the missing
-// ones, which are the high ones, read as zeros and the Reader has overrun.
+// ReadBits returns the next n bits. If fewer are left, the missing high ones are zeros and the Reader has overrun.
 //
-// Panics when n is above 64 (as an index out of range, see WriteBits).
+// Panics when n is above 64, as an index out of range.
 func (r *Reader) ReadBits(n uint) (v uint64) {
 	i, s := r.pos>>3, r.pos&7
 	if i+9 <= uint64(len(r.buf)) {
@@ -53,8 +48,7 @@ func (r *Reader) ReadBits(n uint) (v uint64) {
 	return v
 }
 
-// Peek returns the next 64 bits, with zeros after the end, and stays where it is. Together with Skip it reads several
-// short codes at once.
+// Peek returns the next 64 bits, with zeros after the end, and stays where it is.
 func (r *Reader) Peek() uint64 {
 	i, s := r.pos>>3, r.pos&7
 	if i+9 > uint64(len(r.buf)) {
@@ -73,16 +67,15 @@ func (r *Reader) ReadBool() bool {
 	return b&1 != 0
 }
 
-// Align skips the bits up to the next byte boundary. They must be zero, or the
-// Reader fails with ErrPadding.
+// Align skips the bits up to the next byte boundary. Unless they are zero, it fails with [ErrPadding].
 func (r *Reader) Align() {
 	if r.ReadBits(uint(-r.pos&7)) != 0 {
 		r.Fail(ErrPadding)
 	}
 }
 
-// ReadBytes fills dst with the next len(dst) bytes from the present bit position.
-// If fewer are left, dst becomes all zeros and the Reader has overrun.
+// ReadBytes fills dst from the present bit position. If fewer bytes are left, dst becomes all zeros and the Reader has
+// overrun.
 func (r *Reader) ReadBytes(dst []byte) {
 	switch {
 	case len(dst) == 0:
@@ -106,13 +99,12 @@ func (r *Reader) ReadBytes(dst []byte) {
 	}
 }
 
-// Skip passes over the next n bits. If fewer are left the Reader has overrun.
+// Skip passes over the next n bits. If fewer are left, the Reader has overrun.
 func (r *Reader) Skip(n uint) {
 	r.pos += uint64(n)
 }
 
-// Pos returns the number of bits read. After an error it stays where reading
-// stopped, which after an overrun is the end of the buffer.
+// Pos returns the number of bits read. After an error it stays where reading stopped: after an overrun, at the end.
 func (r *Reader) Pos() int {
 	return int(min(r.pos, r.end))
 }
@@ -122,8 +114,8 @@ func (r *Reader) Remaining() int {
 	return int(r.end - min(r.pos, r.end))
 }
 
-// Fail ends the input here and makes err the Reader's error, unless it has one
-// already. It is for decoders that find a value to be wrong.
+// Fail ends the input here, with err unless the Reader has an error already. It is for decoders that find a value to be
+// wrong.
 //
 // Panics when err is nil.
 func (r *Reader) Fail(err error) {
@@ -144,8 +136,7 @@ func (r *Reader) Err() error {
 	return r.err
 }
 
-// Finish returns Err, or ErrTrailing if anything but the zero padding of the last
-// byte is unread.
+// Finish returns Err, or [ErrTrailing] if anything but the zero padding of the last byte is unread.
 func (r *Reader) Finish() error {
 	if err := r.Err(); err != nil {
 		return err

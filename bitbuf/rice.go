@@ -9,18 +9,14 @@ const RiceEscape = 32
 // holds as many values as all unary quotients together.
 const riceEscapeOrder = 5
 
-// WriteRice appends v in the Rice code of order k, 0 <= k <= 63, which suits
-// values whose frequency falls off geometrically and whose mean is near 2^k. With
-// q = v >> k the code is
+// WriteRice appends v in the Rice code of order k, 0 to 63, which suits values whose frequency falls off geometrically
+// and whose mean is near 2^k. With q = v >> k the code is
 //
 //	q <  RiceEscape   q zeros, a one, the low k bits of v
-//	q >= RiceEscape   RiceEscape zeros, then v - RiceEscape<<k in the
-//	                  Exp-Golomb code of order k+5
+//	q >= RiceEscape   RiceEscape zeros, then v - RiceEscape<<k in the Exp-Golomb code of order k+5
 //
-// The escape keeps outliers at some tens of bits and every value
-// at 156 or less. After Rice and Plaunt, "Adaptive variable-length coding for
-// efficient compression of spacecraft television data", IEEE Transactions on
-// Communication Technology 19 (1971).
+// so every value takes 156 bits or less. After Rice and Plaunt, "Adaptive variable-length coding for efficient
+// compression of spacecraft television data", IEEE Transactions on Communication Technology 19 (1971).
 //
 // Panics when k is above 63.
 func (w *Writer) WriteRice(v uint64, k uint) {
@@ -40,8 +36,8 @@ func (w *Writer) WriteRice(v uint64, k uint) {
 	}
 }
 
-// RiceCode returns the code of v as [Writer.WriteBits] takes it, the code and its length n in bits, or
-// n = 0 if it is escaped or longer than 64 bits. With it several short codes can be written at once.
+// RiceCode returns the Rice code of v and its length n in bits, as [Writer.WriteBits] takes them, or n = 0 if it is
+// escaped or longer than 64 bits.
 func RiceCode(v uint64, k uint) (code uint64, n uint) {
 	q := v >> k
 	if q >= RiceEscape || uint(q)+1+k > 64 {
@@ -50,8 +46,7 @@ func RiceCode(v uint64, k uint) (code uint64, n uint) {
 	return (v&lowBits[k]<<1 | 1) << q, uint(q) + 1 + k
 }
 
-// ReadRice returns the next value in the Rice code of order k. A code that stands
-// for more than 64 bits fails with ErrCode.
+// ReadRice returns the next value in the Rice code of order k. A code for more than 64 bits fails with [ErrCode].
 //
 // Panics when k is above 63.
 func (r *Reader) ReadRice(k uint) uint64 {

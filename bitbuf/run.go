@@ -2,9 +2,7 @@ package bitbuf
 
 import "encoding/binary"
 
-// WriteBytes appends all bytes of p at the present bit position: a plain copy at
-// a byte boundary, a shifted one elsewhere. p is not kept and must not overlap the
-// Writer's buffer.
+// WriteBytes appends p at the present bit position. p is not kept and must not overlap the Writer's buffer.
 func (w *Writer) WriteBytes(p []byte) {
 	if w.pos&7 != 0 {
 		w.WriteRun(p, len(p)*8)
@@ -19,9 +17,8 @@ func (w *Writer) WriteBytes(p []byte) {
 	w.acc = littleEndian(w.buf[w.pos>>6<<3 : w.pos>>3])
 }
 
-// WriteRun appends the first n bits of src, a bit string in this package's layout
-// such as another Writer's Bytes, at the present bit position, and ignores the
-// other bits of src. src is not kept and must not overlap the Writer's buffer.
+// WriteRun appends the first n bits of src, in this package's layout such as another Writer's Bytes, at the present bit
+// position. src is not kept and must not overlap the Writer's buffer.
 //
 // Panics when n is negative or src has fewer than n bits.
 func (w *Writer) WriteRun(src []byte, n int) {
@@ -53,8 +50,7 @@ func (w *Writer) WriteRun(src []byte, n int) {
 	w.WriteBits(tail, uint(n)&63)
 }
 
-// WriteSpan appends n bits of src from bit number from on, both counted as in WriteRun,
-// at the present bit position. src is not kept and must not overlap the Writer's buffer.
+// WriteSpan is WriteRun of n bits from bit number from on.
 //
 // Panics when from or n is negative or src has fewer than from+n bits.
 func (w *Writer) WriteSpan(src []byte, from, n int) {

@@ -5,9 +5,9 @@ import "math/bits"
 // maxTruncated is the largest number of numbers in truncated binary.
 const maxTruncated = 1 << 63
 
-// TruncatedCode returns the code of v among n numbers from 0 in truncated binary, as [Writer.WriteBits]
-// takes it: the code and its length in bits. If n is no power of two, the first numbers take a bit less
-// than the others, whose additional bit comes last. One number takes no bits.
+// TruncatedCode returns the code of v among n numbers from 0 in truncated binary and its length in bits, as
+// [Writer.WriteBits] takes them. If n is no power of two, the first numbers take a bit less than the others, whose
+// additional bit comes last. One number takes no bits.
 //
 // Panics when v is not below n, or n is above 1<<63.
 func TruncatedCode(v, n uint64) (code uint64, length uint) {
@@ -28,7 +28,7 @@ func truncated(n uint64) (width uint, short uint64) {
 	return width, 2<<width - n
 }
 
-// WriteTruncated appends v, one of n numbers from 0, in truncated binary. See [TruncatedCode].
+// WriteTruncated appends v, one of n numbers from 0, in truncated binary, see [TruncatedCode].
 func (w *Writer) WriteTruncated(v, n uint64) { w.WriteBits(TruncatedCode(v, n)) }
 
 // ReadTruncated returns the next one of n numbers from 0 in truncated binary.

@@ -5,8 +5,7 @@ import "math/bits"
 // maxUnary is the largest limit of the truncated unary code.
 const maxUnary = 63
 
-// WriteUnary appends n, 0 <= n <= limit <= 63, in truncated unary: n zeros and a
-// one, which is left out when n is the limit, since nothing else can follow.
+// WriteUnary appends n in truncated unary: n zeros and a one, which is left out when n is the limit.
 //
 // Panics when n is above limit or limit above 63.
 func (w *Writer) WriteUnary(n, limit uint) {

@@ -10,10 +10,8 @@ const (
 	everyData = everyMore ^ (1<<64 - 1)
 )
 
-// WriteUvarint appends v in groups of 8 bits: 7 bits of v, the lowest group first,
-// and above them a bit that is 1 if another group follows. At a byte boundary this
-// is the unsigned varint of encoding/binary (LEB128). Each value has one encoding,
-// of 8 to 80 bits.
+// WriteUvarint appends v in 8 to 80 bits: groups of 7 bits of v, the lowest first, each below a bit that is 1 if
+// another group follows. At a byte boundary this is the unsigned varint of encoding/binary (LEB128).
 func (w *Writer) WriteUvarint(v uint64) {
 	n := uvarintLen(v)
 	if n <= 64 {
@@ -33,8 +31,7 @@ func (w *Writer) WriteUvarint(v uint64) {
 	}
 }
 
-// ReadUvarint returns the next WriteUvarint value. An encoding with superfluous
-// groups or of more than 64 bits fails with ErrCode.
+// ReadUvarint returns the next value of WriteUvarint. Superfluous groups and more than 64 bits fail with [ErrCode].
 func (r *Reader) ReadUvarint() uint64 {
 	p := r.Peek()
 	n := uint(bits.TrailingZeros64(^p&everyMore)) + 1

@@ -5,11 +5,8 @@ import (
 	"math/bits"
 )
 
-// Writer appends bits to a buffer of fixed length. The zero value, like a Writer
-// on an empty buffer, has overflowed from the start and writes nothing.
-//
-// A Writer holds no memory but the caller's buffer. A copy of it writes to the
-// same bytes, so continue with only one of the two.
+// Writer appends bits to the caller's buffer, which has a fixed length. The zero value has overflowed from the start. A
+// copy writes to the same bytes, so continue with only one of the two.
 type Writer struct {
 	buf []byte
 	// acc holds the bits of the present 64-bit word that lie below pos, under
@@ -20,10 +17,8 @@ type Writer struct {
 	full  uint // limit rounded down to full words, which are stored at once
 }
 
-// NewWriter returns a Writer that fills buf[:len(buf)] from the start. It never
-// grows buf nor touches a byte after it. The buffer stays the caller's, but
-// belongs to the Writer until the next Reset; meanwhile the bytes after the last
-// written one are undefined.
+// NewWriter returns a Writer that fills buf[:len(buf)] from the start. The buffer belongs to the Writer until the next
+// Reset; meanwhile the bytes after the last written one are undefined.
 func NewWriter(buf []byte) Writer {
 	n := uint(len(buf)) * 8
 	return Writer{buf: buf, limit: n, full: n &^ 63}
@@ -34,10 +29,9 @@ func (w *Writer) Reset(buf []byte) {
 	*w = NewWriter(buf)
 }
 
-// WriteBits appends the low n bits of v, 0 <= n <= 64, and ignores the others.
+// WriteBits appends the low n bits of v and ignores the others.
 //
-// Panics when n is above 64 (as an index out of range: that check is the one
-// which keeps this function small enough to be inlined).
+// Panics when n is above 64, as an index out of range: with that check alone it can be inlined.
 func (w *Writer) WriteBits(v uint64, n uint) {
 	v &= lowBits[n]
 	n += w.pos // from here on the position after the write
@@ -103,10 +97,8 @@ func (w *Writer) Err() error {
 	return nil
 }
 
-// Bytes returns what was written, as the first (Len()+7)/8 bytes of the buffer,
-// the last of them padded with zeros. After an overflow that is what was written
-// before it. The slice is the buffer itself: it is valid until the next write,
-// Rollback or Reset.
+// Bytes returns the first (Len()+7)/8 bytes of the buffer, the last of them padded with zeros; after an overflow, what
+// was written before it. It is the buffer itself: valid until the next write, Rollback or Reset.
 func (w *Writer) Bytes() []byte {
 	w.flush()
 	n := (w.pos + 7) >> 3

@@ -23,7 +23,7 @@ func TestUsualFieldsAreAimedAtLikeAnyOther(t *testing.T) {
 		comp := &l.Components[0]
 		field := &comp.Fields[0]
 		c := NewCompact(l)
-		c.Begin(c.NewModel())
+		c.Begin(c.newModel())
 		for part := range shareParts {
 			for i := range shareContexts {
 				c.model.numbers[0].shares[part][i] = rng.Int32N(2*shareMost+1) - shareMost
@@ -122,7 +122,7 @@ func slowGetNumber(d *RangeDecoder, x *amount, m *numberModel, width uint, impli
 func TestNumbersAreReadLikeTheSlowTwin(t *testing.T) {
 	rng := randomOf(t)
 	c := NewCompact(NewLayout(Component{Name: "C", Fields: []Field{{Name: "F", Kind: Linear, Bits: 20}}}))
-	models := [2]*Model{c.NewModel(), c.NewModel()}
+	models := [2]*Model{c.newModel(), c.newModel()}
 	for range 200 {
 		data := randomBytes(rng, 200)
 		if rng.IntN(2) == 0 {

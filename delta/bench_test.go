@@ -109,60 +109,6 @@ func BenchmarkDecodeRow(b *testing.B) {
 	}
 }
 
-// newRows returns a history of 4096 slots with rows of 7 words that have changed in each
-// of the last 64 ticks.
-func newRows() (h *History, row []uint32, now Tick) {
-	h, row = NewHistory(7, 64), make([]uint32, 7)
-	for now < 200 {
-		now++
-		for slot := range 4096 {
-			row[6] = uint32(now) & 1
-			h.Set(slot, now, 1, row)
-		}
-	}
-	return h, row, now
-}
-
-func BenchmarkHistorySet(b *testing.B) {
-	h, row, now := newRows()
-	b.Run("unchanged", func(b *testing.B) {
-		i := 0
-		for b.Loop() {
-			h.Set(i&4095, now, 1, row)
-			i++
-		}
-	})
-	b.Run("changed", func(b *testing.B) {
-		i := 0
-		for b.Loop() {
-			if i&4095 == 0 {
-				now++
-				row[6] ^= 1
-			}
-			h.Set(i&4095, now, 1, row)
-			i++
-		}
-	})
-}
-
-func BenchmarkHistoryAt(b *testing.B) {
-	h, _, now := newRows()
-	for _, c := range []struct {
-		name string
-		age  Tick
-	}{{"present", 0}, {"6 versions back", 6}, {"60 versions back", 60}} {
-		b.Run(c.name, func(b *testing.B) {
-			i := 0
-			for b.Loop() {
-				if _, found := h.At(i&4095, now-c.age); found != Present {
-					b.Fatal(found)
-				}
-				i++
-			}
-		})
-	}
-}
-
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	x := newTransforms()
 	buf, dst := make([]byte, 64), make([]uint32, 7)
@@ -176,18 +122,4 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			i++
 		}), name)
 	}
-	h, row, now := NewHistory(7, 64), make([]uint32, 7), Tick(1)
-	step := func() {
-		for slot := range 8 {
-			row[3] = uint32(now)
-			h.Set(slot, now, 1, row)
-			h.Set(slot, now, 1, row)
-			h.At(slot, now-min(now-1, 40))
-		}
-		now++
-	}
-	for range 70 {
-		step()
-	}
-	require.Zero(t, testing.AllocsPerRun(1000, step), "history")
 }

@@ -82,3 +82,13 @@ func (f *Field) decodeChange(r *bitbuf.Reader, dst, ref []uint32) {
 
 // flagBits returns the width of the number of one of n bits, n > 0.
 func flagBits(n uint) uint { return uint(bits.Len(n - 1)) }
+
+// equal reports whether two rows are equal. Most rows are short, and where they differ is hard to predict for a branch.
+func equal(a, b []uint32) bool {
+	b = b[:len(a)]
+	differ := uint32(0)
+	for i, x := range a {
+		differ |= b[i] ^ x
+	}
+	return differ == 0
+}

@@ -8,15 +8,12 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// Columns encodes the changes of neighbouring slots, against the same baselines in all
-// components. It goes component by component through up to 64 slots: it queries the history
-// once for all of them, and rows that did not change cost a few operations for all of them.
+// Columns encodes the changes of up to 64 slots, component by component, against the same baselines in all components.
 // The bits of a slot are those that [Packed] makes of its rows between Begin and End.
 //
-// For a block of slots, call Begin, then Add for each of their components, in rising order.
-// Then, for any number of baselines, call Encode, and after it Bits and Write for each slot
-// that it returns. Columns holds only scratch memory, and rows of histories until the next
-// Begin; use one per goroutine.
+// For a block of slots, call Begin, then Add for each of their components, in rising order. Then, for any number of
+// baselines, call Encode, and after it Bits and Write for each slot that it returns. Columns holds scratch memory, and
+// rows of blocks until the next Begin; use one per goroutine.
 type Columns struct {
 	packed  *Packed
 	columns []*column // room for all components
@@ -38,19 +35,36 @@ type Columns struct {
 	fields []uint32 // that have costs
 }
 
-// Against selects slots of a block and their baselines: the state of tick A1, and for
-// prediction that of A2, if Ratio, the [Ratio] of these, is not 0.
+// Against selects slots of a block, the ticks of their baselines, and the [Ratio] of these. A2 is used if that is not
+// 0.
 type Against struct {
 	Slots  uint64 // a set of bits
 	A1, A2 Tick
 	Ratio  int64
+	Shift  Shift // see [Packed.SetShift]
 }
+
+// A Block is where [Columns] finds the rows of a component of up to 64 slots, which are numbered from 0.
+type Block interface {
+	// Rows returns the slots that have the component and their present rows: that of slot i begins at i*stride.
+	Rows() (present uint64, rows []uint32, stride int)
+	// Changed returns those of a set of slots whose present row began after tick t.
+	Changed(slots uint64, t Tick) uint64
+	// At sets rows[i] to the row at tick t of each slot i of a set in which all have changed since, nil if the slot was
+	// without the component. It returns the slots whose row is not known.
+	At(slots uint64, t Tick, rows *[64][]uint32) (unknown uint64)
+}
+
+// blockSlots is the number of slots in a block, and the number of bits in a set of them.
+const blockSlots = 64
 
 // column has the rows of a component.
 type column struct {
 	component int
-	block     *block
-	present   uint64 // slots that have the component
+	block     Block
+	present   uint64   // slots that have the component
+	now       []uint32 // the present rows, one for each stride words
+	stride    int
 	first     uint64 // slots that have none of the columns before
 	recent    uint64 // slots whose row has changed since the oldest baseline that there may be
 	changed   uint64 // slots whose bits are in rows; others equal their baseline
@@ -61,6 +75,9 @@ type column struct {
 	second      uint64               // slots whose row of tick secondOf is in base2
 	secondOf    Tick
 }
+
+// row returns the present row of a slot, of so many words.
+func (k *column) row(i, words int) []uint32 { return k.now[i*k.stride:][:words] }
 
 // NewColumns returns a Columns for a layout.
 func NewColumns(l *Layout) *Columns {
@@ -74,19 +91,19 @@ func (c *Columns) Begin(oldest Tick) {
 	c.uniform = true
 }
 
-// Add adds a component. slots are the slots of the block that may have it; first is the slot of
-// the first bit, a multiple of 64. A component without width may be left out.
-func (c *Columns) Add(component int, h *History, first int, slots uint64) {
-	b := h.block(first)
-	if b == nil || b.present&slots == 0 || c.packed.layout.Components[component].width == 0 {
+// Add adds a component. slots are the slots of the block that may have it. A component without width may be left out.
+func (c *Columns) Add(component int, b Block, slots uint64) {
+	present, now, stride := b.Rows()
+	if present&slots == 0 || c.packed.layout.Components[component].width == 0 {
 		return
 	}
 	if c.n == len(c.columns) {
 		c.columns = append(c.columns, new(column))
 	}
 	k := c.columns[c.n]
-	k.component, k.block, k.present, k.second = component, b, b.present&slots, 0
-	k.recent, k.first = b.began(k.present, c.oldest), k.present&^c.atLeast[1]
+	k.component, k.block, k.now, k.stride = component, b, now, stride
+	k.present, k.second = present&slots, 0
+	k.recent, k.first = b.Changed(k.present, c.oldest), k.present&^c.atLeast[1]
 	c.uniform = c.uniform && k.present == slots
 	for i := leastNamed; i > 0; i-- {
 		c.atLeast[i] |= c.atLeast[i-1] & k.present
@@ -97,6 +114,7 @@ func (c *Columns) Add(component int, h *History, first int, slots uint64) {
 // Encode encodes slots of the block against their baselines. It returns the slots whose baselines
 // are all known; it leaves out the others.
 func (c *Columns) Encode(a Against) (slots uint64) {
+	c.packed.SetShift(a.Shift)
 	for {
 		lost := c.encode(&a)
 		if lost == 0 {
@@ -127,7 +145,7 @@ func (c *Columns) encode(a *Against) (lost uint64) {
 	}
 	for i, k := range c.columns[:c.n] {
 		k.changed, k.unusual = 0, 0
-		changed := k.block.began(a.Slots&k.recent, oldest)
+		changed := k.block.Changed(a.Slots&k.recent, oldest)
 		if changed != 0 {
 			lost |= c.encodeColumn(k, changed, a)
 		}
@@ -152,18 +170,18 @@ func (c *Columns) encode(a *Against) (lost uint64) {
 // encodeColumn encodes rows of a component that changed after the older baseline. It returns slots
 // of which a baseline is not known.
 func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint64) {
-	later := k.block.began(changed, a.A1)
-	lost = k.block.rowsAt(later, a.A1, &k.base)
-	stride := k.block.stride()
+	later := k.block.Changed(changed, a.A1)
+	lost = k.block.At(later, a.A1, &k.base)
+	words := c.packed.layout.Components[k.component].words
 	for rest := changed &^ later; rest != 0; rest &= rest - 1 {
-		i := uint(bits.TrailingZeros64(rest))
-		k.base[i] = k.block.record(i, stride)[recordRow:]
+		i := bits.TrailingZeros64(rest)
+		k.base[i] = k.row(i, words)
 	}
 	if a.Ratio != 0 {
 		if k.secondOf != a.A2 {
 			k.second, k.secondOf = 0, a.A2
 		}
-		unknown := k.block.rowsAt(changed&^k.second, a.A2, &k.base2)
+		unknown := k.block.At(changed&^k.second, a.A2, &k.base2)
 		k.second |= changed &^ unknown
 		lost |= unknown
 	}
@@ -187,7 +205,7 @@ func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint
 			base2 = k.base2[i]
 		}
 		p.held.n, p.held.unusual = i, 0
-		p.Add(k.component, k.block.record(uint(i), stride)[recordRow:], base, base2, a.Ratio)
+		p.Add(k.component, k.row(i, words), base, base2, a.Ratio)
 		r, known := &k.rows[i], k.rows[i].symbol
 		if p.held.unusual > 0 {
 			k.unusual |= 1 << i
@@ -213,7 +231,7 @@ func (c *Columns) addText(i int, row bitString, known uint32) {
 // encodeSteps is encodeColumn for a component that consists of steps and slots that have both
 // baselines. It returns the other slots.
 func (c *Columns) encodeSteps(k *column, steps []step, changed uint64, ratio int64) (left uint64) {
-	p, stride, odd := c.packed, k.block.stride(), c.packed.layout.Components[k.component].oddKnown()
+	p, words, odd := c.packed, c.packed.layout.Components[k.component].words, c.packed.layout.Components[k.component].oddKnown()
 	for i := range steps {
 		steps[i].total = 0
 	}
@@ -224,7 +242,7 @@ func (c *Columns) encodeSteps(k *column, steps []step, changed uint64, ratio int
 			left |= 1 << i
 			continue
 		}
-		x := p.codeSteps(steps, false, k.block.record(uint(i), stride)[recordRow:], base, base2, ratio)
+		x := p.codeSteps(steps, false, k.row(i, words), base, base2, ratio)
 		r := &k.rows[i]
 		r.bitString, r.component, r.symbol = x.bitString, uint32(k.component), x.symbol
 		if x.n >= 64 {
@@ -285,9 +303,8 @@ func (c *Columns) start(i uint, symbols int) (d bitString, omitted bool) {
 	return symbolsStart(symbols, 1, c.symbols(i, int(c.odd[i]))), true
 }
 
-// Works returns, by slot of the block, the [Component.Work] of the rows of encoded slots, where a
-// row that equals its baselines counts 1. The values of other slots have no meaning. The array is
-// valid until the next call.
+// Works returns, by slot of the block, the [Component.Work] of the rows of encoded slots, where a row that equals its
+// baselines counts 1. The array is valid until the next call.
 func (c *Columns) Works(slots uint64) *[blockSlots]int32 {
 	all := int32(0)
 	for rest := slots; rest != 0; rest &= rest - 1 {

@@ -13,7 +13,7 @@ import (
 type columnsTest struct {
 	t         testing.TB
 	layout    *Layout
-	histories []*History
+	histories []*testRows
 	now       Tick
 	columns   *Columns
 	packed    *Packed
@@ -31,7 +31,7 @@ func newColumnsTest(t testing.TB, s *script, component func(*script) Component) 
 	l := NewLayout(components...)
 	x := &columnsTest{t: t, layout: l, now: Tick(s.number()), columns: NewColumns(l), packed: NewPacked(l)}
 	for i := range l.Components {
-		x.histories = append(x.histories, NewHistory(l.Components[i].Words(), 4+s.below(16)))
+		x.histories = append(x.histories, newTestRows(l.Components[i].Words(), 4+s.below(16), x.now))
 	}
 	return x
 }
@@ -39,7 +39,6 @@ func newColumnsTest(t testing.TB, s *script, component func(*script) Component) 
 // tick lets rows of some slots change, come and go.
 func (x *columnsTest) tick(s *script, born Tick) {
 	x.now++
-	x.columns.SetShift(Shift(x.now) % shifts)
 	x.packed.SetShift(Shift(x.now) % shifts)
 	for c, h := range x.histories {
 		comp := &x.layout.Components[c]
@@ -47,14 +46,14 @@ func (x *columnsTest) tick(s *script, born Tick) {
 		for slot := columnsFirst; slot < columnsFirst+blockSlots; slot++ {
 			switch {
 			case x.now == born+1 && s.below(5) > 0:
-				h.Set(slot, x.now, born, s.row(comp, nil))
+				h.set(slot, x.now, s.row(comp, nil))
 			case s.below(lazy*2) > 0:
-			case h.Has(slot) && s.below(60) == 0:
-				h.Remove(slot, x.now)
-			case h.Has(slot):
-				h.Set(slot, x.now, born, s.row(comp, append([]uint32{}, h.Row(slot)...)))
+			case h.has(slot) && s.below(60) == 0:
+				h.set(slot, x.now, nil)
+			case h.has(slot):
+				h.set(slot, x.now, s.row(comp, append([]uint32{}, h.row(slot)...)))
 			case s.below(30) == 0:
-				h.Set(slot, x.now, born, s.row(comp, nil))
+				h.set(slot, x.now, s.row(comp, nil))
 			}
 		}
 	}
@@ -62,7 +61,7 @@ func (x *columnsTest) tick(s *script, born Tick) {
 
 // against returns slots and their baselines, and false if these are from before the slots were born.
 func (x *columnsTest) against(s *script, born Tick) (a Against, ok bool) {
-	a = Against{Slots: s.number(), A1: x.now - 1 - Tick(s.below(12))}
+	a = Against{Slots: s.number(), A1: x.now - 1 - Tick(s.below(12)), Shift: Shift(x.now) % shifts}
 	if s.below(4) > 0 {
 		a.A2 = a.A1 - 1 - Tick(s.below(8))
 		a.Ratio = Ratio(x.now, a.A1, a.A2)
@@ -79,28 +78,23 @@ func (x *columnsTest) encode(w *bitbuf.Writer, slot int, a *Against) (known bool
 	costs := len(x.packed.Costs)
 	x.packed.Begin()
 	for c, h := range x.histories {
-		if !h.Has(slot) || x.layout.Components[c].Width() == 0 {
+		if !h.has(slot) || x.layout.Components[c].Width() == 0 {
 			continue
 		}
-		if !h.Began(slot).After(oldest) {
+		if !h.began(slot).After(oldest) {
 			x.packed.AddSame(c, a.Ratio != 0)
 			continue
 		}
 		var base2 []uint32
-		base, found := h.At(slot, a.A1)
-		if found == Present && a.Ratio != 0 {
-			var found2 Found
-			if base2, found2 = h.At(slot, a.A2); found2 == Forgotten {
-				found = Forgotten
-			} else if found2 == Absent {
-				base2 = nil
-			}
+		base, known := h.at(slot, a.A1)
+		if known && base != nil && a.Ratio != 0 {
+			base2, known = h.at(slot, a.A2)
 		}
-		if found != Present {
+		if !known || base == nil {
 			x.packed.Costs = x.packed.Costs[:costs]
 			return false
 		}
-		x.packed.Add(c, h.Row(slot), base, base2, a.Ratio)
+		x.packed.Add(c, h.row(slot), base, base2, a.Ratio)
 	}
 	x.packed.End(w)
 	return true
@@ -193,7 +187,7 @@ func checkColumns(t *testing.T, component func(*script) Component) {
 				slots = s.number()
 			}
 			for c, h := range x.histories {
-				x.columns.Add(c, h, columnsFirst, slots)
+				x.columns.Add(c, h, slots)
 			}
 			for range 6 {
 				if a, ok := x.against(s, born); ok {
@@ -222,7 +216,7 @@ func TestColumnsAllocateNothing(t *testing.T) {
 	encode := func() {
 		x.columns.Begin(of.A2)
 		for c, h := range x.histories {
-			x.columns.Add(c, h, columnsFirst, ^uint64(0))
+			x.columns.Add(c, h, ^uint64(0))
 		}
 		w := bitbuf.NewWriter(memory)
 		for set := x.columns.Encode(of); set != 0; set &= set - 1 {

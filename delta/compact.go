@@ -1,33 +1,30 @@
 package delta
 
 // This file has the coding Compact: the decisions of rows, and rows without a baseline.
-
-import "math/bits"
-
-// Compact codes rows in few bits: the more likely a decision was, given what a [Model] has
-// learnt in its context, the fewer bits it costs. The bits depend on the model and on
-// everything before them in the packet, so they are for one peer only. A Compact holds
-// scratch memory and the state of the present packet; use one per goroutine and direction.
 //
-// Layouts, baselines and the predicted row are those of [Packed]. A row without a baseline
-// has, for each field, a decision whether its code is that of the latest row without a
-// baseline, and the code if it is not; rotations have only the code. A row with a baseline
-// begins with decisions:
+// The predicted row is that of Packed. A row without a baseline has, for each field, a decision whether its code is
+// that of the latest row without a baseline, and the code if it is not; rotations have only the code. A row with a
+// baseline begins with decisions:
 //
 //	moving   equal to the prediction; else equal to the baseline; else residuals
 //	still    equal to the baseline; else residuals
 //
-// The numbers of a moving row are not coded against the prediction itself, but against as
-// much of the predicted distance as such motions reach according to the model, corrected
-// by nearer baselines; see aim.go. A residual is its length in bits, in unary, in a
-// context of what the entity has shown so far, of the number's own motion, and of how far the
-// baselines disagree; the bit below its highest one; its sign; and the remaining bits, which are raw.
-// The sign of a small residual depends on the fraction that was rounded away from the prediction, that
-// of a large one on whether the number before it went on or back.
+// The numbers of a moving row are not coded against the prediction itself, but against as much of the predicted
+// distance as such motions reach according to the model, corrected by nearer baselines; see aim.go. A residual is its
+// length in bits, in unary, in a context of what the entity has shown so far, of the number's own motion, and of how
+// far the baselines disagree; the bit below its highest one; its sign; and the remaining bits, which are raw. The sign
+// of a small residual depends on the fraction that was rounded away from the prediction, that of a large one on whether
+// the number before it went on or back.
 //
 // Plain fields that count steadily have a decision whether they go on as between the baselines.
+
+import "math/bits"
+
+// Compact codes rows in few bits: the more likely a decision was, given what a [Model] has learnt in its context, the
+// fewer bits it costs. The bits depend on the model and on everything before them in the packet, so they are for one
+// peer only. A Compact holds scratch memory and the state of the present packet; use one per goroutine and direction.
 //
-// Decoding is total: any bytes give valid rows or leave an error in the [RangeDecoder].
+// Layouts and baselines are those of [Packed].
 type Compact struct {
 	layout *Layout
 	predictor
@@ -104,15 +101,14 @@ func NewCompact(l *Layout) *Compact {
 
 // Past has the rows against which a row is coded: rows of the component, or nil.
 type Past struct {
-	// Base and Base2 are the baselines and Ratio the [Ratio] of their ticks, as in
-	// [Packed.EncodeRow].
+	// As in [Packed.EncodeRow].
 	Base, Base2 []uint32
 	Ratio       int64
-	// Near is the row at a third baseline between these two, and NearRatio the Ratio of
-	// Base and that. Without Base2, or with a ratio of 0, it is not used.
+	// The row at a third baseline between these two, and the Ratio of Base and that. Without Base2, or
+	// with a ratio of 0, it is not used.
 	Near      []uint32
 	NearRatio int64
-	// Mid is the row at a fourth baseline, between Near and Base2. Without Near it is not used.
+	// The row at a fourth baseline, between Near and Base2. Without Near it is not used.
 	Mid      []uint32
 	MidRatio int64
 }
@@ -123,13 +119,11 @@ func (p *Past) third() bool { return p.Near != nil && p.NearRatio != 0 }
 // fourth reports whether there is a fourth one, if there is a third.
 func (p *Past) fourth() bool { return p.Mid != nil && p.MidRatio != 0 }
 
-// Begin begins a packet with a model, which learns from then on. To take back the entities that
-// were written last, such as one that does not fit, assign copies of the RangeEncoder and of the
-// model that were made before the call of Entity.
+// Begin begins a packet with a model, which learns from then on. To take back an entity that does not fit, assign
+// copies of the RangeEncoder and of the model that were made before its call of Entity.
 func (c *Compact) Begin(m *Model) { c.model = m }
 
-// Entity begins an entity. Its rows predict the activity of its later rows, as does steady, which
-// shows whether the entity changes steadily.
+// Entity begins an entity. steady reports whether it changes steadily, which predicts its rows, as its former rows do.
 func (c *Compact) Entity(steady bool) {
 	c.activity, c.shown, c.trend, c.steady = shownNothing, 0, trendNone, 0
 	if steady {
@@ -137,15 +131,14 @@ func (c *Compact) Entity(steady bool) {
 	}
 }
 
-// EncodeRow appends the row cur of component k. The rows are only read and must be valid,
-// see [Component.Valid].
+// EncodeRow appends the row cur of component k, which must be valid, see [Component.Valid].
 func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 	comp := &c.layout.Components[k]
 	base := past.Base
 	if comp.width == 0 {
 		return
 	}
-	c.spent = e.Spent()
+	c.spent = e.spent()
 	if base == nil {
 		c.encodeFull(e, comp, cur)
 		return
@@ -179,17 +172,10 @@ func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 	c.encodeResiduals(e, comp, symbols, cur, past, true)
 }
 
-// DecodeRow reads a row of component k into dst, which must not overlap the others. An
-// error is left in the RangeDecoder; dst is undefined then.
-func (c *Compact) DecodeRow(d *RangeDecoder, k int, dst []uint32, past *Past) {
-	if !c.DecodeChange(d, k, dst, past) {
-		copy(dst, past.Base)
-	}
-}
-
-// DecodeChange is DecodeRow, except for rows at rest, which it leaves to the caller like
-// [Packed.DecodeChange].
-func (c *Compact) DecodeChange(d *RangeDecoder, k int, dst []uint32, past *Past) (changed bool) {
+// DecodeRow reads a row of component k into dst, which must not overlap the others. If the row is that of the first
+// baseline, and there is nothing to extrapolate, it returns false and leaves dst alone. An error is left in the
+// RangeDecoder; dst is undefined then.
+func (c *Compact) DecodeRow(d *RangeDecoder, k int, dst []uint32, past *Past) (changed bool) {
 	comp := &c.layout.Components[k]
 	switch {
 	case past.Base == nil:
@@ -236,7 +222,7 @@ func (c *Compact) decodeMoving(d *RangeDecoder, comp *Component, symbols *symbol
 
 // book notes the cost of a field: everything since the last call.
 func (c *Compact) book(e *RangeEncoder, field int) {
-	now := e.Spent()
+	now := e.spent()
 	c.Costs = append(c.Costs, Cost{uint32(field), uint32(now - c.spent)})
 	c.spent = now
 }

@@ -14,7 +14,7 @@ import (
 func BenchmarkCompactCrowd(b *testing.B) {
 	x := newCrowd(b)
 	packed, sender, receiver := NewPacked(x.layout), NewCompact(x.layout), NewCompact(x.layout)
-	ours, theirs := sender.NewModel(), receiver.NewModel()
+	ours, theirs := sender.newModel(), receiver.newModel()
 	kept := make([]Model, 64)
 	buf, dst := make([]byte, 1<<17), make([]uint32, 16)
 	rows := crowdPacket(x)
@@ -52,7 +52,7 @@ func BenchmarkCompactCrowd(b *testing.B) {
 			if rows[i].begins {
 				receiver.Entity(true)
 			}
-			receiver.DecodeRow(&d, rows[i].component, dst[:len(rows[i].cur)], &rows[i].past)
+			receiver.decodeRow(&d, rows[i].component, dst[:len(rows[i].cur)], &rows[i].past)
 		}
 		require.NoError(b, d.Err())
 		times[3] = time.Now()

@@ -1,6 +1,7 @@
 package delta
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -26,7 +27,7 @@ func newCompactTest(t testing.TB, components ...Component) *compactTest {
 	sender, receiver := NewCompact(l), NewCompact(l)
 	return &compactTest{
 		t: t, layout: l, packed: NewPacked(l), sender: sender, receiver: receiver,
-		ours: sender.NewModel(), theirs: receiver.NewModel(), buf: make([]byte, 1<<16), packedBuf: make([]byte, 1<<16),
+		ours: sender.newModel(), theirs: receiver.newModel(), buf: make([]byte, 1<<16), packedBuf: make([]byte, 1<<16),
 	}
 }
 
@@ -70,7 +71,7 @@ func (x *compactTest) check(rows []compactRow) []byte {
 		}
 		packed, compact := make([]uint32, len(r.cur)), slices.Repeat([]uint32{0xdeadbeef}, len(r.cur))
 		x.packed.DecodeRow(&p, r.component, packed, r.past.Base, r.past.Base2, r.past.Ratio)
-		x.receiver.DecodeRow(&d, r.component, compact, &r.past)
+		x.receiver.decodeRow(&d, r.component, compact, &r.past)
 		if !equal(packed, compact) || !equal(r.cur, compact) || d.Err() != nil || p.Err() != nil {
 			x.t.Fatalf("row %d, %v: packed gave %v, %v, compact %v, %v; past %+v of %+v",
 				i, r.cur, packed, p.Err(), compact, d.Err(), r.past, x.layout.Components[r.component].Fields)
@@ -172,7 +173,7 @@ func checkCompactDecode(t testing.TB, data []byte, s *script) {
 		for range 20 {
 			x.receiver.Entity(true)
 			dst := slices.Repeat([]uint32{0xdeadbeef}, c.Words())
-			x.receiver.DecodeRow(&d, 1, dst, &past)
+			x.receiver.decodeRow(&d, 1, dst, &past)
 			if d.Err() != nil {
 				break
 			}
@@ -235,7 +236,7 @@ func TestModelsAreCopiedAndReset(t *testing.T) {
 
 	x.sender.Reset(x.ours)
 	x.receiver.Reset(x.theirs)
-	require.Equal(t, x.sender.NewModel(), x.ours)
+	require.Equal(t, x.sender.newModel(), x.ours)
 	require.Equal(t, first, x.check(rows))
 }
 
@@ -272,6 +273,35 @@ func TestEntitiesCanBeTakenBack(t *testing.T) {
 }
 
 // TestModelSize: a model is as large as its layout, but for layouts of many fields.
+// modelBytes returns the size of a model, without some 200 bytes for the Model itself.
+func (c *Compact) modelBytes() int {
+	m := c.fresh
+	number, plain := reflect.TypeFor[numberModel](), reflect.TypeFor[plainModel]()
+	symbol := reflect.TypeFor[symbolModel]()
+	return 4*(len(m.heads)+len(m.same)+len(m.latest)) +
+		len(m.numbers)*int(number.Size()) + len(m.plains)*int(plain.Size()) + len(m.symbols)*int(symbol.Size())
+}
+
+// newModel returns a model that has learnt nothing.
+func (c *Compact) newModel() *Model {
+	m := new(Model)
+	c.Reset(m)
+	return m
+}
+
+func (m *Model) clone() *Model {
+	x := new(Model)
+	x.CopyFrom(m)
+	return x
+}
+
+// decodeRow is DecodeRow for a row that may equal its baseline.
+func (c *Compact) decodeRow(d *RangeDecoder, k int, dst []uint32, past *Past) {
+	if !c.DecodeRow(d, k, dst, past) {
+		copy(dst, past.Base)
+	}
+}
+
 func TestModelSize(t *testing.T) {
 	size := func(numbers, plains, components int) int {
 		all := make([]Component, components)
@@ -283,7 +313,7 @@ func TestModelSize(t *testing.T) {
 				all[i].Fields = append(all[i].Fields, Field{Kind: Plain, Bits: 10})
 			}
 		}
-		return NewCompact(NewLayout(all...)).ModelBytes()
+		return NewCompact(NewLayout(all...)).modelBytes()
 	}
 	const heads = 4 * HeadDecisions
 	require.Equal(t, heads, size(0, 0, 0))
@@ -326,7 +356,7 @@ func TestCompactDoesNotAllocate(t *testing.T) {
 			if rows[i].begins {
 				x.receiver.Entity(true)
 			}
-			x.receiver.DecodeRow(&d, rows[i].component, dst[:len(rows[i].cur)], &rows[i].past)
+			x.receiver.decodeRow(&d, rows[i].component, dst[:len(rows[i].cur)], &rows[i].past)
 		}
 		if d.Err() != nil {
 			panic(d.Err())

@@ -156,7 +156,7 @@ func (r *recording) compact(t *testing.T, rtt int, near bool) (bytes float64, ti
 			if j == 0 || x.entity != tick[j-1].entity {
 				receiver.Entity(true)
 			}
-			receiver.DecodeRow(&d, x.component, dst[:len(x.cur)], &x.past)
+			receiver.decodeRow(&d, x.component, dst[:len(x.cur)], &x.past)
 			if !equal(x.cur, dst) {
 				t.Fatalf("tick %d: entity %d is %v, want %v", i, x.entity, dst[:len(x.cur)], x.cur)
 			}

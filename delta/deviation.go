@@ -4,12 +4,10 @@ package delta
 
 import "math/bits"
 
-// DeviationBits returns the number of bits of the distances between a row's numbers and a straight
-// motion, added up; numbers that are close count 0. It is a quick estimate of whether an update may
-// be longer than the state without a baseline: to an adaptive coding, a length that it has never
-// seen costs several bits for each bit of the distance.
-//
-// The arguments are those of [Packed.EncodeRow], with a baseline; base2 may be nil.
+// DeviationBits returns the number of bits of the distances between a row's numbers and a straight motion, added up;
+// close numbers count 0. It is a quick estimate of whether an update may be longer than the state without a baseline,
+// since an adaptive coding spends several bits on each bit of a rare distance. The arguments are those of
+// [Packed.EncodeRow], with a baseline.
 func (c *Component) DeviationBits(cur, base, base2 []uint32, ratio int64) (n int) {
 	for i := range c.numbers {
 		x := &c.numbers[i]

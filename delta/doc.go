@@ -1,22 +1,22 @@
-// Package delta turns rows of codes into few bits, given rows that the receiver
-// already has, and back. It knows no world, no network and no clock.
+// Package delta turns rows of codes into few bits, given rows that the receiver already has, and back. It knows no
+// world, no network and no clock.
 //
-// In come codes: a component's fields, quantised to unsigned integers, make a row.
-// Out goes a string of bits. What both ends share is a [Layout] and, for each entity,
-// baselines: states the receiver has acknowledged.
+// A row is the codes of a component's fields, quantised to unsigned integers, in the order of a [Layout] that both ends
+// share. Its baselines are states that the receiver has acknowledged.
 //
-//   - [History] keeps the recent versions of rows, shared by all receivers.
-//   - [Packed] codes a row against one or two baseline rows. With two, it extrapolates
-//     the state and sends only the error; quaternions are extrapolated as rotations.
-//     All arithmetic is in integers, so that both ends agree to the bit.
-//   - [Columns] makes the bits of Packed for up to 64 neighbouring slots, component by component.
-//   - [Compact] does the same in fewer bits, for one receiver: a [Model] learns what is likely,
-//     and a [RangeEncoder] spends few bits on it.
-//   - [Names] names the baselines of an update.
+//   - [Packed] codes a row against one or two baselines. With two, it extrapolates the state and sends only the error;
+//     quaternions are extrapolated as rotations. All arithmetic is in integers, so that both ends agree to the bit.
+//   - [Compact] does the same in fewer bits, for one receiver: a [Model] learns what is likely, and a [RangeEncoder] spends
+//     few bits on it.
+//   - [Names] names the baselines of an update by their age.
 //
-// For every row, baseline and second baseline, decoding what was encoded gives the row
-// back bit for bit. Decoders are total: any bits give rows of valid codes or leave an
-// error in the [bitbuf.Reader].
+// Decoding what was encoded gives the row back bit for bit. Decoders are total: any bits give rows of valid codes or
+// leave an error in the Reader or [RangeDecoder].
 //
-// [bitbuf.Reader]: https://pkg.go.dev/github.com/arche-replicate/arche-replicate/bitbuf#Reader
+// # What servers of many entities add
+//
+// Package replication uses some types that a single row does not need: [Columns] makes the bits of [Packed] for 64
+// slots at once, from a [Block] of rows; [Shift] and [ShiftMeter] adapt the codes to how steady all motion is;
+// [Symbols] and [Packed.AddSame] save bits and time where rows rest; [Component.Work], [Component.CompactWidth] and
+// [Component.DeviationBits] bound what an update takes.
 package delta

@@ -129,14 +129,11 @@ func simulatedRatio(now Tick, b Baselines) int64 {
 }
 
 // send writes a tick, against baselines of each entity's own choice.
-func (x *endpoint) send(t *testing.T, w *bitbuf.Writer, now Tick, state gameState, histories []*History, choose func() (Baselines, bool)) {
-	names := NamesAt(now)
+func (x *endpoint) send(t *testing.T, w *bitbuf.Writer, now Tick, state gameState, histories []*testRows, choose func() (Baselines, bool)) {
+	names := NewNames(now)
 	row := func(c, e int, t1 Tick) []uint32 {
-		row, found := histories[c].At(e, t1)
-		require.NotEqual(t, Forgotten, found)
-		if found == Absent {
-			return nil
-		}
+		row, known := histories[c].at(e, t1)
+		require.True(t, known)
 		return row
 	}
 	for e, rows := range state {
@@ -159,8 +156,8 @@ func (x *endpoint) send(t *testing.T, w *bitbuf.Writer, now Tick, state gameStat
 			if w.WriteBool(rows[c] != nil); rows[c] == nil {
 				continue
 			}
-			require.True(t, histories[c].Has(e))
-			x.packed.EncodeRow(w, c, histories[c].Row(e), base[c], base2[c], simulatedRatio(now, b))
+			require.True(t, histories[c].has(e))
+			x.packed.EncodeRow(w, c, histories[c].row(e), base[c], base2[c], simulatedRatio(now, b))
 		}
 	}
 	x.packed.Costs = x.packed.Costs[:0]
@@ -168,7 +165,7 @@ func (x *endpoint) send(t *testing.T, w *bitbuf.Writer, now Tick, state gameStat
 
 // receive reads a tick and keeps it.
 func (x *endpoint) receive(t *testing.T, r *bitbuf.Reader, now Tick, entities int) gameState {
-	names := NamesAt(now)
+	names := NewNames(now)
 	state := make(gameState, entities)
 	nothing := make([][]uint32, len(x.layout.Components))
 	for e := range state {
@@ -208,18 +205,15 @@ func TestDeltasRestoreFullStates(t *testing.T) {
 	layout := simulatedLayout()
 	sender := &endpoint{layout: layout, packed: NewPacked(layout)}
 	receiver := &endpoint{layout: simulatedLayout(), packed: NewPacked(simulatedLayout()), held: map[Tick]gameState{}}
-	histories := make([]*History, len(layout.Components))
+	histories := make([]*testRows, len(layout.Components))
 	for c := range histories {
-		histories[c] = NewHistory(layout.Components[c].Words(), simulatedWindow)
+		histories[c] = newTestRows(layout.Components[c].Words(), simulatedWindow, first)
 	}
 
 	g := &simulatedGame{rng: rng, layout: layout, state: make(gameState, entities), speed: make([][3]int, entities), spin: make([]int, entities)}
 	for e := range g.state {
 		g.state[e] = make([][]uint32, len(layout.Components))
 		g.state[e][0] = (&script{randomBytes(rng, 200)}).row(&layout.Components[0], nil)
-		for _, h := range histories {
-			h.Begin(e)
-		}
 	}
 
 	var acked []Tick              // that the sender knows of, in the order in which it learnt of them
@@ -231,11 +225,7 @@ func TestDeltasRestoreFullStates(t *testing.T) {
 		g.step()
 		for e, rows := range g.state {
 			for c, row := range rows {
-				if row == nil {
-					histories[c].Remove(e, now)
-				} else {
-					histories[c].Set(e, now, first, row)
-				}
+				histories[c].set(e, now, row)
 			}
 		}
 		acked = append(acked, underway[now]...)

@@ -113,16 +113,14 @@ func (h *held) put(d bitString, r *heldRow, without uint) bitString {
 	return d.putLong(h.words, h.long[r.long:], r.bitString, without)
 }
 
-// AddSame is Add for a row of component c that equals its baselines. two reports whether there are
-// two.
+// AddSame is Add for a row that equals its baselines; two reports whether there are two.
 func (p *Packed) AddSame(c int, two bool) {
 	if comp := &p.layout.Components[c]; comp.width > 0 {
 		p.holdSymbol(c, 0b0, 1, two || !comp.moves)
 	}
 }
 
-// End writes the rows that were added since Begin. The bit before them is booked to the first
-// symbol.
+// End writes the rows that were added since Begin.
 func (p *Packed) End(w *bitbuf.Writer) {
 	h := &p.held
 	rows := h.rows[:h.n]
@@ -197,15 +195,15 @@ func (p *Packed) withSymbols(d bitString, rows []heldRow) bitString {
 	return d
 }
 
-// Symbols holds which rows of an entity begin with a symbol. It changes with every row that is
-// decoded; its zero value is that of rows that all do.
+// Symbols holds which rows of an entity begin with a symbol; every row that is decoded changes it. In its zero value
+// all do.
 type Symbols struct {
 	omitted bool
 	odd     int32 // rows with symbols before the only unusual one
 }
 
-// ReadSymbols reads what comes before the rows of an entity. n is the number of rows that have
-// symbols: those with a baseline and a width.
+// ReadSymbols reads what comes before the rows of an entity, of which n have symbols: those with a baseline and a
+// width.
 func ReadSymbols(r *bitbuf.Reader, n int) Symbols {
 	switch {
 	case n < 2:
@@ -218,8 +216,8 @@ func ReadSymbols(r *bitbuf.Reader, n int) Symbols {
 	return Symbols{omitted: true, odd: int32(r.ReadTruncated(uint64(n)))}
 }
 
-// AllUsual reports whether all symbols are the usual ones, and left out. Then rows of components
-// that do not move are those of the first baseline, and need not be decoded.
+// AllUsual reports whether all symbols are left out. Then rows of components that do not move are those of the first
+// baseline, and need not be decoded.
 func (s *Symbols) AllUsual() bool { return s.omitted && s.odd == math.MaxInt32 }
 
 // Forms of the symbol of a row.

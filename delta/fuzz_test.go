@@ -104,7 +104,7 @@ func TestDecodersOfStepsReadWhatThoseOfFieldsRead(t *testing.T) {
 		{{Kind: Wrap, Bits: 31}, {Kind: Wrap, Bits: 31}},
 		{{Kind: Quat, Bits: 2}},
 		{{Kind: Quat, Bits: 9}},
-		{{Kind: Quat, Bits: MaxQuatBits}},
+		{{Kind: Quat, Bits: maxQuatBits}},
 	} {
 		x := newRowTest(t, Component{Fields: fields})
 		require.NotNil(t, x.packed.steps[1])
@@ -134,16 +134,6 @@ func FuzzRows(f *testing.F) {
 	addScripts(f)
 	f.Fuzz(func(t *testing.T, choices []byte) {
 		checkRows(t, &script{choices})
-	})
-}
-
-// FuzzHistory compares a history with the log of all versions.
-func FuzzHistory(f *testing.F) {
-	addScripts(f)
-	f.Fuzz(func(t *testing.T, choices []byte) {
-		s := &script{choices}
-		words, window := s.below(4), s.below(65)
-		checkHistory(t, words, window, s)
 	})
 }
 

@@ -165,7 +165,7 @@ func TestNamesOfKnownBits(t *testing.T) {
 	c := Baselines{A1: 0x110a}
 	d := Baselines{A1: 0x1200, A2: 0x11f0, Two: true}
 	w := bitbuf.NewWriter(make([]byte, 64))
-	n := NamesAt(0x1209)
+	n := NewNames(0x1209)
 	for _, step := range []struct {
 		b    Baselines
 		want string

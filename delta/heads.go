@@ -17,8 +17,8 @@ func (c *Compact) PutHead(e *RangeEncoder, i int, bit bool) { e.put(&c.model.hea
 // GetHead reads what PutHead wrote.
 func (c *Compact) GetHead(d *RangeDecoder, i int) bool { return d.get(&c.model.heads[i]) }
 
-// PutHeadLength codes v < 2^width: its length in unary by the user's n decisions from i on, the
-// last of which serves all further steps, and the bits below its highest one as raw bits.
+// PutHeadLength codes v < 2^width: its length in unary by the user's n decisions from i on, the last of which serves
+// all further steps, and the bits below its highest one as raw bits.
 func (c *Compact) PutHeadLength(e *RangeEncoder, i, n int, v uint64, width uint) {
 	e.putLength(c.model.heads[i:i+n], v, width)
 }
@@ -62,7 +62,7 @@ func (d *RangeDecoder) GetExpGolomb(order uint) uint64 {
 	return v
 }
 
-// CostUnit is the number of units of [Compact.Costs] and [RangeEncoder.Spent] in a bit.
+// CostUnit is the number of units of [Compact.Costs] in a bit.
 const CostUnit = 256
 
 // logs are the logarithms of 1 to 2 in steps of 1/256, in units of costs.
@@ -73,9 +73,9 @@ var logs = func() (t [256]uint16) {
 	return t
 }()
 
-// Spent returns the size of what has been written, in units of 1/[CostUnit] bits. It is rounded,
+// spent returns the size of what has been written, in units of 1/[CostUnit] bits. It is rounded,
 // for statistics.
-func (e *RangeEncoder) Spent() uint64 {
+func (e *RangeEncoder) spent() uint64 {
 	words := uint64(e.n/4 + e.ones)
 	if e.begun {
 		words++

@@ -29,7 +29,7 @@ func TestHeads(t *testing.T) {
 				e.PutExpGolomb(v&0xffffffff, n%32)
 			}
 		})
-		most, bits := e.Len(), float64(e.Spent())/CostUnit
+		most, bits := e.Len(), float64(e.spent())/CostUnit
 		data, err := e.Finish()
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(data), most)
@@ -109,9 +109,9 @@ func TestCompactWidthIsTheMost(t *testing.T) {
 		e := NewRangeEncoder(x.buf)
 		x.sender.Begin(x.ours)
 		x.sender.Entity(rng.IntN(2) == 0)
-		before := e.Spent()
+		before := e.spent()
 		x.sender.EncodeRow(&e, 0, s.row(c, base), &past)
-		taken := float64(e.Spent()-before) / CostUnit
+		taken := float64(e.spent()-before) / CostUnit
 		require.LessOrEqual(t, taken, float64(c.CompactWidth()), "%+v", c.Fields)
 		most = max(most, taken/float64(c.CompactWidth()))
 	}

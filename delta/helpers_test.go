@@ -133,7 +133,7 @@ func (s *script) componentOf(kinds ...Kind) Component {
 			f.Bits = ReferenceBits
 			continue
 		case f.Kind == Quat:
-			f.Bits = 2 + n%(MaxQuatBits-1)
+			f.Bits = 2 + n%(maxQuatBits-1)
 		case n&1 == 0:
 			f.Bits = n / 2 % 65
 		default:

@@ -62,9 +62,9 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// MaxQuatBits is the largest width of a quaternion component: prediction works in
+// maxQuatBits is the largest width of a quaternion component: prediction works in
 // 64-bit integers and needs the room.
-const MaxQuatBits = 20
+const maxQuatBits = 20
 
 // MaxBytes is the largest length of a Bytes field, in bytes.
 const MaxBytes = 4096
@@ -81,17 +81,13 @@ type Field struct {
 	Name string
 	Kind Kind
 	// Bits is the width of the code, 0..64, or of each of the three components of
-	// a Quat, 2..MaxQuatBits. A field of 0 bits has the code 0 only and costs nothing. A
-	// Reference has ReferenceBits. Of a Bytes field it is the width of the length, which
-	// follows from Max.
+	// a Quat, 2..20. A Reference has ReferenceBits; that of a Bytes field follows from Max.
 	Bits uint
 	// Max is the largest valid code, except of a Quat, and one less than the circle of a
-	// Wrap has. A larger code from the wire is an error. 0 stands for 2^Bits-1. Of a Bytes
-	// field it is the largest length, 1..MaxBytes.
+	// Wrap has. 0 stands for 2^Bits-1. Of a Bytes field it is the largest length, 1..MaxBytes.
 	Max uint64
 	// Orders replaces the codes of residuals of a Linear, Wrap or Quat field in [Packed]: where the code
-	// would be of order i, it is of order Orders[i]. Orders behind its end are not replaced. It has up to
-	// MaxOrders orders, each below MaxOrders.
+	// would be of order i, it is of order Orders[i]. It has up to MaxOrders orders, each below MaxOrders.
 	Orders []uint8
 
 	word   int    // index of the first word in the component's row
@@ -99,8 +95,8 @@ type Field struct {
 	beside bool   // the field may turn together with the one before it, see turning.go
 }
 
-// Words returns the number of row words of the field: 1, or 2 for more than 32 bits (low word
-// first), which a Reference has; 4 for a Quat; for Bytes, 1 and as many as Max bytes need.
+// Words returns the number of row words of the field: 1, or 2 for more than 32 bits (low word first) and for a
+// Reference; 4 for a Quat; for Bytes, 1 and as many as Max bytes need.
 func (f *Field) Words() int {
 	switch {
 	case f.Kind == Quat:
@@ -113,8 +109,7 @@ func (f *Field) Words() int {
 	return 1
 }
 
-// Width returns the bits of the field without a baseline. For a Reference or Bytes, which have no
-// fixed width, it returns the largest number.
+// Width returns the bits of the field without a baseline, for a Reference or Bytes the largest number.
 func (f *Field) Width() uint {
 	switch f.Kind {
 	case Quat:
@@ -147,8 +142,7 @@ func (f *Field) setCode(row []uint32, code uint64) {
 	}
 }
 
-// A Component is the layout of one component's row: the codes of its fields, one
-// after the other, in words of 32 bits.
+// A Component is the layout of one component's row: the codes of its fields, in words of 32 bits.
 type Component struct {
 	Name   string
 	Fields []Field
@@ -168,17 +162,14 @@ type Component struct {
 // Words returns the length of the component's row; 0 for a tag.
 func (c *Component) Words() int { return c.words }
 
-// Width returns the bits of the longest row without a baseline. Without Reference and Bytes fields,
-// all rows are that long.
+// Width returns the bits of the longest row without a baseline. Only Reference and Bytes fields make rows shorter.
 func (c *Component) Width() int { return c.width }
 
-// MinWidth returns the bits of the shortest row without baseline.
+// MinWidth returns the bits of the shortest row without a baseline.
 func (c *Component) MinWidth() int { return c.least }
 
-// Work returns an estimate of the time to decode a row of the component and of the memory that the
-// row takes: 1 for every word, but [quatWork] for a Quat field, which is the most expensive to
-// predict. It does not depend on the bits of the row: both codings can spend next to none on a
-// field that is as predicted.
+// Work returns an estimate of the time to decode a row of the component, and of its memory: 1 for every word, 8 for a
+// Quat field. It does not depend on the bits of the row, since a field that is as predicted costs next to none.
 func (c *Component) Work() int { return c.work }
 
 // Moves reports whether the component has a field that may be extrapolated.
@@ -218,11 +209,10 @@ type Layout struct {
 	fields int
 }
 
-// NewLayout returns the layout of the given components, in their order. It keeps them
-// and their fields, and completes each Max of 0 and the Bits of Bytes.
+// NewLayout returns the layout of the given components. It keeps them and their fields, and completes each Max of 0 and
+// the Bits of Bytes.
 //
-// Panics on more than [MaxComponents] components, an unknown kind, or a field outside
-// its limits.
+// Panics on more than [MaxComponents] components, an unknown kind, or a field outside its limits.
 func NewLayout(components ...Component) *Layout {
 	if len(components) > MaxComponents {
 		panic(fmt.Sprintf("delta: %d components in a layout: the limit is %d", len(components), MaxComponents))
@@ -255,8 +245,8 @@ func (f *Field) complete(component string) {
 		refuse("has room for %d bytes: use 1 to %d", f.Max, MaxBytes)
 	case f.Kind == Bytes:
 		f.Bits = uint(bits.Len64(f.Max))
-	case f.Kind == Quat && (f.Bits < 2 || f.Bits > MaxQuatBits) || f.Bits > 64:
-		refuse("has %d bits: a quaternion takes 2 to %d a component, other fields 0 to 64", f.Bits, MaxQuatBits)
+	case f.Kind == Quat && (f.Bits < 2 || f.Bits > maxQuatBits) || f.Bits > 64:
+		refuse("has %d bits: a quaternion takes 2 to %d a component, other fields 0 to 64", f.Bits, maxQuatBits)
 	}
 	if f.Max == 0 {
 		f.Max = lowBits(f.Bits)

@@ -2,16 +2,11 @@ package delta
 
 // This file has what Compact learns.
 
-import "reflect"
-
-// Model holds what a [Compact] coding has learnt from a sequence of packets: how likely each
-// decision is in each of its contexts, and how far motions reach. Its size follows from the layout,
-// see [Compact.ModelBytes]. A Model is made by [Compact.NewModel] or
-// [Compact.Reset] and copied by [Model.CopyFrom]; assigning it shares its memory.
+// Model holds what a [Compact] coding has learnt from a sequence of packets. It takes less than 64 KiB, whatever the
+// layout. [Compact.Reset] makes one of the zero value and [Model.CopyFrom] copies it; assigning it shares its memory.
 //
-// Encoder and decoder must begin a packet with equal models. A sender keeps the model that
-// resulted from each packet, and begins a packet with that of the newest acknowledged one,
-// which it names. So a model never depends on a lost packet.
+// Encoder and decoder must begin a packet with equal models. A sender keeps the model that resulted from each packet,
+// and begins a packet with that of the newest acknowledged one, which it names: a model never depends on a lost packet.
 type Model struct {
 	heads   []decision
 	numbers []numberModel
@@ -80,15 +75,6 @@ func eachOf(decisions []decision, f func(*decision)) {
 	for i := range decisions {
 		f(&decisions[i])
 	}
-}
-
-// ModelBytes returns the size of a model, without some 200 bytes for the Model itself.
-func (c *Compact) ModelBytes() int {
-	m := c.fresh
-	number, plain := reflect.TypeFor[numberModel](), reflect.TypeFor[plainModel]()
-	symbol := reflect.TypeFor[symbolModel]()
-	return 4*(len(m.heads)+len(m.same)+len(m.latest)) +
-		len(m.numbers)*int(number.Size()) + len(m.plains)*int(plain.Size()) + len(m.symbols)*int(symbol.Size())
 }
 
 // numberModel is what a model has learnt of a number: a Linear or Wrap field, or the components of a Quat field.
@@ -188,15 +174,6 @@ const (
 	trendBack
 	trendStates
 )
-
-// NewModel returns a model that has learnt nothing.
-func (c *Compact) NewModel() *Model { return c.fresh.clone() }
-
-func (m *Model) clone() *Model {
-	x := new(Model)
-	x.CopyFrom(m)
-	return x
-}
 
 // Reset makes m a model that has learnt nothing.
 func (c *Compact) Reset(m *Model) { m.CopyFrom(c.fresh) }

@@ -1,47 +1,8 @@
 package delta
 
-// This file names the baselines of updates.
-
-import (
-	"math/bits"
-
-	"github.com/arche-replicate/arche-replicate/bitbuf"
-)
-
-// Baselines has the one or two ticks against which an update is taken. A tick stands for the
-// state that the receiver holds of it, or else of the last tick before it.
-type Baselines struct {
-	A1, A2 Tick
-	// Two reports whether there is a second baseline A2, 1 to 32 ticks before A1.
-	Two bool
-}
-
-const (
-	// NameBits is the width of the age of A1.
-	NameBits = 8
-	// MaxAge is the largest age of A1.
-	MaxAge = 1<<NameBits - 1
-	// SpanBits is the width of A1-A2-1.
-	SpanBits = 5
-	// MaxSpan is the largest distance between two baselines.
-	MaxSpan = 1 << SpanBits
-	// SecondGrid is the grid of the second baselines that are cheapest to name, see [Second].
-	SecondGrid = 2
-
-	recentNames = 5
-	newcomer    = 2 // the index at which a pair enters the list
-	ageOrder    = 3 // order of the residual code of ages
-)
-
-// Second returns the second baseline that is cheapest to name with a1: the newest tick on
-// the grid that is at least a grid step older.
-func Second(a1 Tick) Tick { return a1&^(SecondGrid-1) - SecondGrid }
-
-// Names codes the baselines of the entities of a packet, one entity after the other. Most
-// entities have the same baselines. So Names keeps a list of pairs: the first pair of the
-// packet is in front and stays there. Of the others, a pair that is used changes places with
-// the one before it; a new one enters the list at index 2. The user codes in a bit, or less,
-// whether the pair in front is meant. If it is not, and there are others, there follows
+// This file names the baselines of updates. Most entities of a packet have the same ones, so Names keeps a list of pairs,
+// of which the first one of the packet stays in front. Of the others, a pair that is used changes places with the one
+// before it; a new one enters the list at index 2. If the pair in front is not meant, and there are others, there follows
 //
 //	0 i...     the pair at index 1+i, in as many bits as an index takes
 //	1 ...      a new pair
@@ -52,7 +13,43 @@ func Second(a1 Tick) Tick { return a1&^(SecondGrid-1) - SecondGrid }
 //	age x  1 0       without A2
 //	age x  1 1 sssss with A2 = A1-1-s
 //
-// where the age of A1, 1 to [MaxAge], is a residual of order ageOrder.
+// where the age of A1, 1 to MaxAge, is a residual of order ageOrder.
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+// Baselines has the ticks of one or two baselines. A tick stands for the state that the receiver holds of it, or else
+// of the last tick before it.
+type Baselines struct {
+	A1, A2 Tick
+	// Two reports whether there is a second baseline A2, 1 to 32 ticks before A1.
+	Two bool
+}
+
+// Limits of what [Names] names, in ticks.
+const (
+	MaxAge     = 1<<ageBits - 1 // from A1 to the packet
+	MaxSpan    = 1 << spanBits  // from A2 to A1
+	SecondGrid = 2              // see [Second]
+)
+
+const (
+	ageBits     = 8 // of the age of A1
+	spanBits    = 5 // of A1-A2-1
+	recentNames = 5
+	newcomer    = 2 // the index at which a pair enters the list
+	ageOrder    = 3 // order of the residual code of ages
+)
+
+// Second returns the second baseline that is cheapest to name with a1: the newest multiple of [SecondGrid] that is at
+// least that much older.
+func Second(a1 Tick) Tick { return a1&^(SecondGrid-1) - SecondGrid }
+
+// Names codes the baselines of the entities of a packet, one after the other, in few bits where they are alike. The first
+// pair of the packet is in front and stays there. The user codes whether that is meant; Write and Read code any other one.
 type Names struct {
 	now    Tick
 	n      int
@@ -83,12 +80,16 @@ func (k pairKey) pair() Baselines {
 	return b
 }
 
-// NamesAt returns the coder for a packet of tick now.
-func NamesAt(now Tick) Names { return Names{now: now} }
-
-// NamesFrom returns the coder for a packet of tick now in which the given pair is in front already.
-func NamesFrom(now Tick, front Baselines) Names {
-	return Names{now: now, n: 1, recent: [recentNames]pairKey{front.key()}}
+// NewNames returns the coder for a packet of tick now, with a pair in front if one is given. It panics on more.
+func NewNames(now Tick, front ...Baselines) Names {
+	n := Names{now: now, n: len(front)}
+	if n.n > 1 {
+		panic("delta: NewNames takes at most one pair that is in front")
+	}
+	for i := range front {
+		n.recent[i] = front[i].key()
+	}
+	return n
 }
 
 // AtFront reports whether b is the pair in front, or will be because there is none yet.
@@ -144,19 +145,19 @@ func (n *Names) placeBits() uint { return uint(bits.Len(uint(n.n - 2))) }
 
 // code returns the code of a new pair, whose first tick has the given age.
 func (b *Baselines) code(age Tick) (code uint64, width uint) {
-	code, width = shortResidual(uint32(age), ageOrder, NameBits)
+	code, width = shortResidual(uint32(age), ageOrder, ageBits)
 	switch {
 	case !b.Two:
 		return code | 0b01<<width, width + 2
 	case b.A2 == Second(b.A1):
 		return code, width + 1
 	default:
-		return code | (0b11|uint64(b.A1-b.A2-1)<<2)<<width, width + 2 + SpanBits
+		return code | (0b11|uint64(b.A1-b.A2-1)<<2)<<width, width + 2 + spanBits
 	}
 }
 
-// Read reads what Write wrote. front reports whether the pair is at the front. A pair that is not
-// in the list, or of age 0, fails the Reader with [ErrCode].
+// Read reads what Write wrote. front reports whether the pair is at the front. A pair that is not in the list, or of
+// age 0, fails the Reader with [ErrCode].
 func (n *Names) Read(r *bitbuf.Reader, front bool) Baselines {
 	if front && n.n > 0 {
 		return n.recent[0].pair()
@@ -175,7 +176,7 @@ func (n *Names) Read(r *bitbuf.Reader, front bool) Baselines {
 		n.use(key, i)
 		return key.pair()
 	}
-	age := Tick(readResidual(r, ageOrder, NameBits))
+	age := Tick(readResidual(r, ageOrder, ageBits))
 	if age == 0 {
 		r.Fail(ErrCode)
 		return Baselines{}
@@ -185,7 +186,7 @@ func (n *Names) Read(r *bitbuf.Reader, front bool) Baselines {
 	case !r.ReadBool():
 		b.Two, b.A2 = true, Second(b.A1)
 	case r.ReadBool():
-		b.Two, b.A2 = true, b.A1-Tick(r.ReadBits(SpanBits))-1
+		b.Two, b.A2 = true, b.A1-Tick(r.ReadBits(spanBits))-1
 	}
 	key := b.key()
 	n.use(key, n.find(key))

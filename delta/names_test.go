@@ -86,7 +86,7 @@ func TestNamesMatchTheNaiveList(t *testing.T) {
 			pool = append(pool, randomBaselines(rng))
 		}
 		w := bitbuf.NewWriter(make([]byte, 400))
-		names, naive := NamesAt(namesNow), naiveNames{now: namesNow}
+		names, naive := NewNames(namesNow), naiveNames{now: namesNow}
 		var written []Baselines
 		want := ""
 		for range 150 {
@@ -100,7 +100,7 @@ func TestNamesMatchTheNaiveList(t *testing.T) {
 		require.Equal(t, want, bitsOf(&w))
 
 		r := bitbuf.NewReader(w.Bytes())
-		back := NamesAt(namesNow)
+		back := NewNames(namesNow)
 		for i, b := range written {
 			require.Equal(t, b, back.Read(&r, r.ReadBool()), "name %d", i)
 		}
@@ -112,7 +112,7 @@ func TestNamesMatchTheNaiveList(t *testing.T) {
 // readNames reads names from any bits until they end, and returns how many there were.
 func readNames(t testing.TB, data []byte) (count int) {
 	r := bitbuf.NewReader(data)
-	n := NamesAt(namesNow)
+	n := NewNames(namesNow)
 	for {
 		b := n.Read(&r, r.ReadBool())
 		if r.Err() != nil {
@@ -158,7 +158,7 @@ func TestANameOfNothingIsRefused(t *testing.T) {
 		{first + second + third + fourth + "0 0 11", 4},
 	} {
 		r := bitbuf.NewReader(packedBits(c.bits))
-		n := NamesAt(0x1000)
+		n := NewNames(0x1000)
 		for range c.good {
 			n.Read(&r, r.ReadBool())
 			require.NoError(t, r.Err(), c.bits)
@@ -185,11 +185,11 @@ func TestNamesRefuseBaselinesOutOfReach(t *testing.T) {
 		{Baselines{A1: 1<<32 + 50 - MaxAge - 1}, first},
 		{Baselines{A1: 50 + 1<<31}, first},
 	} {
-		n := NamesAt(50)
+		n := NewNames(50)
 		var w bitbuf.Writer
 		require.PanicsWithValue(t, c.want, func() { n.Write(&w, c.b) })
 		if c.b.Two { // nor does it count as the first one alone
-			n = NamesFrom(50, Baselines{A1: c.b.A1})
+			n = NewNames(50, Baselines{A1: c.b.A1})
 			require.PanicsWithValue(t, c.want, func() { n.Write(&w, c.b) })
 		}
 	}
@@ -200,7 +200,7 @@ func TestNamesRefuseBaselinesOutOfReach(t *testing.T) {
 func TestThePairThatIsNamedFirstStaysInFront(t *testing.T) {
 	most := Baselines{A1: 994, A2: Second(994), Two: true}
 	w := bitbuf.NewWriter(make([]byte, 1000))
-	n := NamesAt(1000)
+	n := NewNames(1000)
 	n.Write(&w, most)
 	for i := range Tick(100) {
 		n.Write(&w, Baselines{A1: 800 + i})

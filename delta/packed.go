@@ -12,13 +12,12 @@ import (
 // ErrCode is the error of a decoder that met a code outside its field's range.
 var ErrCode = errors.New("delta: a code outside its field's range")
 
-// Packed codes rows in static codes: the bits of a row depend only on the row, its
-// baselines, the layout and the shift (see shift.go), so they can be copied into many packets. It holds only
-// scratch memory; use one per goroutine.
+// Packed codes rows in static codes: the bits of a row depend only on the row, its baselines, the layout and the shift,
+// so they can be copied into many packets. It holds only scratch memory; use one per goroutine.
 //
-// A row without a baseline is its codes at fixed width, except for References and Bytes,
-// field after field. A row with a baseline begins with a symbol. If the prediction from
-// the two baselines differs from the first baseline, the component is moving:
+// A row without a baseline is its codes at fixed width, except for References and Bytes, field after field. A row with
+// a baseline begins with a symbol. If the prediction from the two baselines differs from the first baseline, the
+// component is moving:
 //
 //	moving   0    residuals against the prediction
 //	         10   equal to the prediction
@@ -27,15 +26,12 @@ var ErrCode = errors.New("delta: a code outside its field's range")
 //	still    0    equal to the baseline
 //	         1    residuals against the baseline
 //
-// The charts of Quat fields precede residuals, which follow field by field in the codes of
-// golomb.go. If a moving row equals neither the prediction nor the baseline, the shorter of
-// the two ways to code it is taken.
+// The charts of Quat fields precede residuals, which follow field by field in Golomb codes, in the shorter of the two
+// ways. A row takes at most 2 bits more with a second baseline than without it, and at most 3 bits and three times its
+// width in all.
 //
-// Between Begin and End, Add adds the rows of one entity; most of their symbols and charts
-// are left out, see entity.go. EncodeRow writes a single row.
-//
-// A row takes at most 2 bits more with a second baseline than without it, and at most 3
-// bits and three times its width in all.
+// EncodeRow writes a single row. Between Begin and End, Add adds the rows of one entity, whose usual symbols and charts
+// are left out.
 type Packed struct {
 	layout *Layout
 	predictor
@@ -49,8 +45,8 @@ type Packed struct {
 	held  held
 }
 
-// Cost is the number of bits of one field, by its index in the layout. The symbols and
-// charts of component c count as field [Layout.Fields]+c.
+// Cost is the number of bits of one field, by its index in the layout. The symbols and charts of component c count as
+// field [Layout.Fields]+c.
 type Cost struct {
 	Field, Bits uint32
 }
@@ -78,17 +74,15 @@ func NewPacked(l *Layout) *Packed {
 	return p
 }
 
-// EncodeRow appends the row cur of component c. base is the row of the first baseline
-// or nil, base2 that of the second or nil, ratio the [Ratio] of their ticks. The rows
-// are only read. They must be valid, see [Component.Valid].
+// EncodeRow appends the row cur of component c, which must be valid, see [Component.Valid]. base is the row of the
+// first baseline or nil, base2 that of the second or nil, ratio the [Ratio] of their ticks.
 func (p *Packed) EncodeRow(w *bitbuf.Writer, c int, cur, base, base2 []uint32, ratio int64) {
 	p.Begin()
 	p.Add(c, cur, base, base2, ratio)
 	p.End(w)
 }
 
-// Add adds a row to those of an entity, which has at most one of each component. The
-// arguments are those of EncodeRow.
+// Add adds a row to those of an entity, which has at most one of each component, with the arguments of EncodeRow.
 func (p *Packed) Add(c int, cur, base, base2 []uint32, ratio int64) {
 	comp := &p.layout.Components[c]
 	if base == nil {
@@ -167,8 +161,8 @@ func (p *Packed) book(n int) []Cost {
 	return p.Costs[from:]
 }
 
-// DecodeRow reads what EncodeRow wrote into dst, which must not overlap the baselines. The other
-// arguments are those of EncodeRow. An error is left in the Reader; dst is undefined then.
+// DecodeRow reads into dst what EncodeRow wrote, with its arguments. dst must not overlap the baselines. An error is
+// left in the Reader; dst is undefined then.
 func (p *Packed) DecodeRow(r *bitbuf.Reader, c int, dst, base, base2 []uint32, ratio int64) {
 	var symbols Symbols
 	if !p.DecodeChange(r, c, &symbols, dst, base, base2, ratio) {
@@ -176,11 +170,10 @@ func (p *Packed) DecodeRow(r *bitbuf.Reader, c int, dst, base, base2 []uint32, r
 	}
 }
 
-// DecodeChange is DecodeRow for a row of an entity, of which [ReadSymbols] returned symbols; rows are
-// decoded in the order in which they were added. It treats rows at rest differently: if the row
-// equals that of the first baseline, and there is nothing to extrapolate from the second, it leaves
-// dst alone and returns false. That takes the same time for any number of fields, unless it has to
-// compare the rows of the two baselines; rows in the same memory are not compared.
+// DecodeChange is DecodeRow for a row of an entity, of which [ReadSymbols] returned symbols; rows are decoded in the
+// order in which they were added. If the row is that of the first baseline, and there is nothing to extrapolate, it
+// returns false and leaves dst alone, which takes the same time for any number of fields. Rows of two baselines in the
+// same memory are not compared.
 func (p *Packed) DecodeChange(
 	r *bitbuf.Reader, c int, symbols *Symbols, dst, base, base2 []uint32, ratio int64,
 ) (changed bool) {

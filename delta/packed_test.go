@@ -170,7 +170,7 @@ func TestRowsOfEveryWidthRoundTrip(t *testing.T) {
 	rng := randomOf(t)
 	for kind := Plain; kind < Bytes; kind++ {
 		for bits := range uint(65) {
-			if kind == Quat && (bits < 2 || bits > MaxQuatBits) || kind == Reference && bits != ReferenceBits {
+			if kind == Quat && (bits < 2 || bits > maxQuatBits) || kind == Reference && bits != ReferenceBits {
 				continue
 			}
 			x := newRowTest(t, Component{Fields: []Field{{Kind: kind, Bits: bits}}})

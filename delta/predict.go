@@ -16,9 +16,8 @@ const MaxExtrapolation = 8
 // difference times the largest ratio has to fit into 63 bits.
 const maxMovingBits = 44
 
-// Ratio returns the distance of tick now from baseline tick a1, in units of 1/65536 of the distance
-// from the second baseline a2 to a1. It is 0, which predicts rest, beyond [MaxExtrapolation] and if
-// the ticks are not in order.
+// Ratio returns the distance of tick now from baseline tick a1, in units of 1/65536 of the distance from the second
+// baseline a2 to a1. It is 0, which predicts rest, beyond [MaxExtrapolation] and if the ticks are not in order.
 func Ratio(now, a1, a2 Tick) int64 {
 	ahead, span := int64(now-a1), int64(a1-a2)
 	if !now.After(a1) || !a1.After(a2) || ahead > MaxExtrapolation*span {

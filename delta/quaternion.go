@@ -31,8 +31,8 @@ type quatGrid struct {
 }
 
 // quatGrids holds the grid of each width. The steps in the length, and the code of zero, are those of quantize.Quat.
-var quatGrids = func() (grids [MaxQuatBits + 1]quatGrid) {
-	for b := uint(2); b <= MaxQuatBits; b++ {
+var quatGrids = func() (grids [maxQuatBits + 1]quatGrid) {
+	for b := uint(2); b <= maxQuatBits; b++ {
 		g := &grids[b]
 		most := int64(lowBits(b - 1))
 		steps := max(isqrt(2*most*most)&^1, 1)

@@ -81,7 +81,7 @@ func TestRotationsInTheirOwnChartKeepTheirCodes(t *testing.T) {
 		}
 	}
 	rng := randomOf(t)
-	for bits := uint(2); bits <= MaxQuatBits; bits++ {
+	for bits := uint(2); bits <= maxQuatBits; bits++ {
 		n := uint32(1) << bits
 		for range 2000 {
 			check([]uint32{rng.Uint32N(4), rng.Uint32N(n), rng.Uint32N(n), rng.Uint32N(n)}, bits)
@@ -92,7 +92,7 @@ func TestRotationsInTheirOwnChartKeepTheirCodes(t *testing.T) {
 // Rotations are those of package quantize, and in any chart their codes are the nearest.
 func TestRotationsAreThoseOfTheQuantiser(t *testing.T) {
 	rng := randomOf(t)
-	for bits := uint(2); bits <= MaxQuatBits; bits++ {
+	for bits := uint(2); bits <= maxQuatBits; bits++ {
 		quantiser, err := quantize.NewQuat(bits)
 		require.NoError(t, err)
 		top := quantiser.Max() / 2
@@ -186,7 +186,7 @@ func extrapolationError(t *testing.T, rng *rand.Rand, bits uint, angle float64, 
 // rotation, in radians) up to t = 4, and as below.
 func TestExtrapolationFollowsTheGreatCircle(t *testing.T) {
 	rng := randomOf(t)
-	for bits := uint(6); bits <= MaxQuatBits; bits++ { // fewer make larger angles of small ones
+	for bits := uint(6); bits <= maxQuatBits; bits++ { // fewer make larger angles of small ones
 		for _, c := range []struct{ angle, ratio float64 }{
 			{0.0001, 8}, {0.01, 8}, {0.1, 8}, {0.25, 8}, {0.5, 4}, {1, 3}, {1.5, 2}, {2, 1},
 		} {
@@ -226,7 +226,7 @@ func TestSineRatiosStayInRange(t *testing.T) {
 func TestPredictionsAreTheSameOnEveryMachine(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	rotations, codes := fnv.New64a(), fnv.New64a()
-	for bits := uint(2); bits <= MaxQuatBits; bits++ {
+	for bits := uint(2); bits <= maxQuatBits; bits++ {
 		n := uint32(1) << bits
 		for i := range 1000 {
 			base2 := []uint32{rng.Uint32N(4), rng.Uint32N(n), rng.Uint32N(n), rng.Uint32N(n)}

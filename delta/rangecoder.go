@@ -25,8 +25,7 @@ const (
 	leastRange = 1 << 32 // a narrower interval is widened by 32 bits
 )
 
-// RangeEncoder writes bits to the user's buffer. Assigning an earlier copy of it takes back what
-// was written since: bytes that are in the buffer no longer change.
+// RangeEncoder writes bits to the user's buffer. Assigning an earlier copy of it takes back what was written since.
 type RangeEncoder struct {
 	low, width uint64
 	buf        []byte
@@ -132,8 +131,8 @@ func (e *RangeEncoder) Len() int {
 	return n
 }
 
-// Finish returns the bytes that were written, a part of the buffer. Nothing may be written
-// afterwards. The error is one of a buffer that is too small.
+// Finish returns the part of the buffer that was written, or an error if the buffer is too small. Nothing may be
+// written afterwards.
 func (e *RangeEncoder) Finish() ([]byte, error) {
 	for n := 0; ; n++ { // 8 bytes always suffice
 		mask := uint64(math.MaxUint64) >> (8 * n)

@@ -11,7 +11,7 @@ func rotationSteps(fields []Field) []step {
 	f := &fields[0]
 	// A distance that does not wrap takes a bit more. Codes do not wrap either: see readSteps.
 	s := step{width: uint8(f.Bits + 1), max: int64(lowBits(f.Bits)), shifted: ordersOf(f.Bits+1, f.Orders)}
-	s.orders = &s.shifted[NoShift]
+	s.orders = &s.shifted[noShift]
 	for i := range s.shifted {
 		s.shifted[i] = *s.orders // rotations are not shifted
 	}

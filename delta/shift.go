@@ -11,16 +11,15 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// A Shift is what the orders of Linear and Wrap residuals are shifted by, of fields that have no Orders of
-// their own.
+// A Shift moves the orders of the residuals of Linear and Wrap fields without Orders of their own: 0 leaves them as
+// they are, 1 and 2 lower them by as much, 3 raises them by one.
 type Shift uint8
 
-// Shifts are in the order of their codes.
 const (
-	NoShift Shift = iota
-	LowerOne
-	LowerTwo
-	RaiseOne
+	noShift Shift = iota
+	lowerOne
+	lowerTwo
+	raiseOne
 	shifts
 )
 
@@ -30,7 +29,7 @@ var shiftedOrders = func() (all [shifts][]uint8) {
 	for _, s := range [...]struct {
 		shift Shift
 		by    int
-	}{{LowerOne, -1}, {LowerTwo, -2}, {RaiseOne, 1}} {
+	}{{lowerOne, -1}, {lowerTwo, -2}, {raiseOne, 1}} {
 		for k := range highest + 1 {
 			all[s.shift] = append(all[s.shift], uint8(max(k+s.by, 0)))
 		}
@@ -40,14 +39,14 @@ var shiftedOrders = func() (all [shifts][]uint8) {
 
 // Write appends the shift: 0 for none, or 1 and which of the others in truncated binary.
 func (s Shift) Write(w *bitbuf.Writer) {
-	if w.WriteBool(s != NoShift); s != NoShift {
+	if w.WriteBool(s != noShift); s != noShift {
 		w.WriteTruncated(uint64(s-1), uint64(shifts-1))
 	}
 }
 
 // bits returns the length of the shift's code.
 func (s Shift) bits() uint {
-	if s == NoShift {
+	if s == noShift {
 		return 1
 	}
 	_, n := bitbuf.TruncatedCode(uint64(s-1), uint64(shifts-1))
@@ -57,12 +56,12 @@ func (s Shift) bits() uint {
 // ReadShift reads a shift.
 func ReadShift(r *bitbuf.Reader) Shift {
 	if !r.ReadBool() {
-		return NoShift
+		return noShift
 	}
 	return Shift(1 + r.ReadTruncated(uint64(shifts-1)))
 }
 
-// SetShift sets the shift of the rows to come. It is NoShift at first.
+// SetShift sets the shift of the rows to come, 0 at first.
 func (p *Packed) SetShift(s Shift) {
 	if s == p.shift {
 		return
@@ -74,9 +73,6 @@ func (p *Packed) SetShift(s Shift) {
 		}
 	}
 }
-
-// SetShift is [Packed.SetShift].
-func (c *Columns) SetShift(s Shift) { c.packed.SetShift(s) }
 
 // A ShiftMeter finds the shift that suits a game. The zero value has seen nothing.
 type ShiftMeter struct {
@@ -91,8 +87,8 @@ const (
 	leastGain, leastSaved = 6, 64
 )
 
-// See adds a row of component c with its baselines, if the component consists of Linear and Wrap fields. The
-// Packed is that of the layout. Its shift does not matter.
+// See adds a row of component c with its baselines, if the component consists of Linear and Wrap fields. p is of the
+// layout; its shift does not matter.
 func (m *ShiftMeter) See(p *Packed, c int, cur, base, base2 []uint32, ratio int64) {
 	steps := p.movingSteps(c)
 	if steps == nil || ratio == 0 {
@@ -121,15 +117,14 @@ func (m *ShiftMeter) See(p *Packed, c int, cur, base, base2 []uint32, ratio int6
 	}
 }
 
-// Packet adds what the shift takes itself. It is for rows that fill a packet.
-func (m *ShiftMeter) Packet() {
-	for s := range shifts {
-		m.bits[s] += uint32(s.bits())
+// Next ends a sample, and returns the shift for the ticks up to the next one. fills reports whether the sample fills a
+// packet, so that what naming the shift takes counts.
+func (m *ShiftMeter) Next(fills bool) Shift {
+	if fills {
+		for s := range shifts {
+			m.bits[s] += uint32(s.bits())
+		}
 	}
-}
-
-// Next ends a sample, and returns the shift for the ticks up to the next one.
-func (m *ShiftMeter) Next() Shift {
 	best := m.shift
 	for s := range shifts {
 		if m.bits[s] < m.bits[best] {

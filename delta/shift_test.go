@@ -15,7 +15,7 @@ func TestShiftsComeBack(t *testing.T) {
 		s.Write(&w)
 		require.LessOrEqual(t, w.Len(), 3)
 		require.EqualValues(t, s.bits(), w.Len())
-		require.Equal(t, s == NoShift, w.Len() == 1)
+		require.Equal(t, s == noShift, w.Len() == 1)
 		r := bitbuf.NewReader(w.Bytes())
 		require.Equal(t, s, ReadShift(&r))
 		require.Equal(t, w.Len(), r.Pos())
@@ -73,15 +73,15 @@ func TestTheMeterFindsTheShift(t *testing.T) {
 	for _, jerk := range []float64{0, 0.01, 0.03, 0.1, 0.3, 0.4, 1, 3, 10, 30} {
 		x := newMovingBody(jerk, nil)
 		var m ShiftMeter
-		x.packed.SetShift(LowerOne) // it does not matter
+		x.packed.SetShift(lowerOne) // it does not matter
 		x.play(func(cur, base, base2 []uint32) { m.See(x.packed, 0, cur, base, base2, 1<<16) })
-		s := m.Next()
+		s := m.Next(false)
 		found[s] = true
-		least := x.bits(NoShift)
+		least := x.bits(noShift)
 		for other := range shifts {
 			least = min(least, x.bits(other))
 		}
-		t.Logf("jerk %5.2f: shift %d, %d bits instead of %d; the least is %d", jerk, s, x.bits(s), x.bits(NoShift), least)
+		t.Logf("jerk %5.2f: shift %d, %d bits instead of %d; the least is %d", jerk, s, x.bits(s), x.bits(noShift), least)
 		require.LessOrEqual(t, float64(x.bits(s)), 1.03*float64(least))
 	}
 	require.Len(t, found, int(shifts), "all shifts have their use")
@@ -94,16 +94,16 @@ func TestTheMeterFollows(t *testing.T) {
 	for range 20 {
 		steady.play(func(cur, base, base2 []uint32) {
 			m.See(steady.packed, 0, cur, base, base2, 1<<16)
-			m.Next()
+			m.Next(false)
 		})
 	}
-	require.Equal(t, LowerTwo, m.Next())
+	require.Equal(t, lowerTwo, m.Next(false))
 	n := 0
-	for m.shift == LowerTwo {
+	for m.shift == lowerTwo {
 		wild.play(func(cur, base, base2 []uint32) {
-			if m.shift == LowerTwo {
+			if m.shift == lowerTwo {
 				m.See(wild.packed, 0, cur, base, base2, 1<<16)
-				m.Next()
+				m.Next(false)
 				n++
 			}
 		})
@@ -118,6 +118,6 @@ func TestShiftsLeaveTablesAlone(t *testing.T) {
 	x.play(func(cur, base, base2 []uint32) { m.See(x.packed, 0, cur, base, base2, 1<<16) })
 	require.Equal(t, ShiftMeter{}, m)
 	for s := range shifts {
-		require.Equal(t, x.bits(NoShift), x.bits(s))
+		require.Equal(t, x.bits(noShift), x.bits(s))
 	}
 }

@@ -48,11 +48,11 @@ func (p *slowPacked) order(f *Field, k uint) uint {
 	switch {
 	case len(f.Orders) > 0:
 		return slowOrder(f, k)
-	case p.shift == LowerOne:
+	case p.shift == lowerOne:
 		return max(k, 1) - 1
-	case p.shift == LowerTwo:
+	case p.shift == lowerTwo:
 		return max(k, 2) - 2
-	case p.shift == RaiseOne:
+	case p.shift == raiseOne:
 		return k + 1
 	}
 	return k

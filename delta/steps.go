@@ -70,7 +70,7 @@ func stepsOf(fields []Field) (steps []step) {
 		s := step{max: int64(f.Max), mask: -1, halfCircle: 1 << 62, halfRange: 1 << (f.Bits - 1)}
 		s.width, s.beside = uint8(f.Bits), f.beside
 		s.shifted = ordersOf(f.Bits, f.Orders)
-		s.orders = &s.shifted[NoShift]
+		s.orders = &s.shifted[noShift]
 		if f.Kind == Wrap {
 			s.mask, s.halfCircle = int64(lowBits(f.Bits)), int64(s.halfRange)
 		}

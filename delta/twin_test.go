@@ -76,7 +76,7 @@ func TestRowsAreThoseOfTheSlowTwin(t *testing.T) {
 	rng := randomOf(t)
 	some := func(kinds ...Kind) (c Component) { // of one kind, as most components are
 		kind := kinds[rng.IntN(len(kinds))]
-		bits := 2 + rng.UintN(MaxQuatBits-1)
+		bits := 2 + rng.UintN(maxQuatBits-1)
 		for range 1 + rng.IntN(5) {
 			if kind != Quat {
 				if rng.IntN(3) == 0 {
@@ -121,7 +121,7 @@ func TestRowsOfACrowdAreThoseOfTheSlowTwin(t *testing.T) {
 // Quotients by multiplication are those of a division.
 func TestRotationsAreThoseOfTheSlowTwin(t *testing.T) {
 	rng := randomOf(t)
-	for bits := uint(2); bits <= MaxQuatBits; bits++ {
+	for bits := uint(2); bits <= maxQuatBits; bits++ {
 		g, n := &quatGrids[bits], uint32(1)<<bits
 		check := func(q rotation) {
 			slow := slowRotation(q)

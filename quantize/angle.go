@@ -15,13 +15,13 @@ type Angle struct {
 	field   storage
 }
 
-// NewAngle returns the quantiser of angles with the given period, such as 360 or 2*math.Pi, for a float64 field. Bits
-// must be 1..48.
+// NewAngle returns the quantiser of angles with the given period, 1e-30..1e30, such as 360 or 2*math.Pi, for a float64
+// field. Bits must be 1..48.
 func NewAngle(period float64, bits uint) (Angle, error) {
 	return newAngle(period, bits, 48, float64Storage)
 }
 
-// NewAngle32 is [NewAngle] for a float32 field. Bits must be 1..23, the most that a float32 can distinguish.
+// NewAngle32 is [NewAngle] for a float32 field, of 1..23 bits.
 func NewAngle32(period float64, bits uint) (Angle, error) {
 	return newAngle(period, bits, 23, float32Storage)
 }
@@ -39,7 +39,7 @@ func newAngle(period float64, bits, limit uint, field storage) (Angle, error) {
 	return Angle{perUnit: units / period, unit: period / units, bits: uint32(bits), field: field}, nil
 }
 
-// Period returns the period in the field's units.
+// Period returns the period.
 func (q Angle) Period() float64 { return math.Ldexp(q.unit, int(q.bits)) }
 
 // Bits returns the width of a code.
@@ -48,14 +48,13 @@ func (q Angle) Bits() uint { return uint(q.bits) }
 // Max returns the largest code, 2^Bits - 1; it stands for the angle just below zero.
 func (q Angle) Max() uint64 { return 1<<q.bits - 1 }
 
-// MaxError returns the largest error, measured around the circle: half a unit and the rounding of the field.
+// MaxError returns the largest error, measured around the circle.
 func (q Angle) MaxError() float64 {
 	period := q.Period()
 	return q.unit/2 + period*0x1p-50 + q.field.spacing(period/2)
 }
 
-// Encode returns the code of v, whatever its number of turns; NaN and infinities give 0 and false. Within one turn of
-// zero it takes about a nanosecond; beyond, v is reduced exactly by math.Mod, which is slow for huge numbers.
+// Encode returns the code of v, whatever its number of turns. Beyond one turn it takes longer.
 func (q Angle) Encode(v float64) (code uint64, ok bool) {
 	turns := float64(v * q.perUnit)
 	if limit := float64(q.Max() + 1); !(turns >= -limit && turns <= limit) {
@@ -68,18 +67,12 @@ func (q Angle) Encode(v float64) (code uint64, ok bool) {
 	return roundCode(turns) & q.Max(), true
 }
 
-// Decode returns the angle of a code in [-period/2, period/2), or 0 and false if code > Max.
+// Decode returns the angle of a code. As a float32 it may be slightly less than -period/2, which encodes to the same
+// code.
 func (q Angle) Decode(code uint64) (v float64, ok bool) {
 	if code > q.Max() {
 		return 0, false
 	}
 	unused := 64 - q.bits
 	return float64(float64(int64(code<<unused)>>unused) * q.unit), true
-}
-
-// Decode32 is Decode rounded to the nearest float32. It may give slightly less than -period/2,
-// which encodes to the same code.
-func (q Angle) Decode32(code uint64) (v float32, ok bool) {
-	w, ok := q.Decode(code)
-	return float32(w), ok
 }

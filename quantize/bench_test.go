@@ -58,14 +58,15 @@ func BenchmarkFixedDecode(b *testing.B) {
 	}
 	for b.Loop() {
 		for i, code := range codes {
-			column[i], _ = q.Decode32(uint64(code))
+			v, _ := q.Decode(uint64(code))
+			column[i] = float32(v)
 		}
 	}
 	report(b)
 }
 
 func BenchmarkIntEncode(b *testing.B) {
-	q := must(quantize.NewInt(0, 1000))
+	q := must(quantize.NewInt[int64](0, 1000, 1))
 	column, codes := benchColumn(0, 1000)
 	ints := make([]int16, benchLen)
 	for i, v := range column {

@@ -15,16 +15,16 @@ func Example() {
 	}
 	const x = float32(12.3456)
 	code, inRange := meters.Encode(float64(x))
-	back, valid := meters.Decode32(code)
+	back, valid := meters.Decode(code)
 	fmt.Printf("%d bits: code %d %v, back %v %v\n", meters.Bits(), code, inRange, back, valid)
-	fmt.Printf("off by %.4f, at most %.4f\n", math.Abs(float64(back-x)), meters.MaxError())
+	fmt.Printf("off by %.4f, at most %.4f\n", math.Abs(back-float64(x)), meters.MaxError())
 	// Output:
 	// 18 bits: code 101235 true, back 12.35 true
 	// off by 0.0044, at most 0.0050
 }
 
 func ExampleInt() {
-	level, err := quantize.NewInt(25, 100)
+	level, err := quantize.NewInt(25, 100, 1)
 	if err != nil {
 		panic(err)
 	}
@@ -49,7 +49,7 @@ func ExampleFixed() {
 		panic(err)
 	}
 	code, _ := position.Encode(123.4567)
-	v, _ := position.Decode32(code)
+	v, _ := position.Decode(code)
 	fmt.Println(position.Bits(), "bits, code", code, "is", v)
 	_, err = quantize.NewFixed32(-1000, 1000, 0.00001)
 	fmt.Println(err)
@@ -63,14 +63,14 @@ func ExampleFloat() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(speed.SignBits(), speed.ExponentBits(), speed.MantissaBits(), speed.Bias())
+	fmt.Println(speed.Bits(), "bits")
 	for _, v := range []float64{0.12345678, 123.45678, 987654.3} {
 		code, _ := speed.Encode(v)
 		decoded, _ := speed.Decode(code)
 		fmt.Printf("%v is off by %.1g\n", v, math.Abs(decoded-v))
 	}
 	// Output:
-	// 0 5 18 1
+	// 23 bits
 	// 0.12345678 is off by 2e-06
 	// 123.45678 is off by 7e-06
 	// 987654.3 is off by 0.3

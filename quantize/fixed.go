@@ -8,18 +8,16 @@ import (
 
 // Fixed codes the numbers of a range by a grid of equal steps: code = round((v - low) / step), half to even.
 //
-// Both ends of the range decode exactly. If the range is not a whole number of steps, one shorter step is added at its
-// top: the last code is kept for the high bound itself, so 0..1 by 0.3 has the values 0, 0.3, 0.6, 0.9 and 1. Zero is
-// exact if it lies on the grid, and where range and step are decimal fractions every decoded value is the float nearest
-// to the decimal: 7 steps of 0.1 give 0.7, not 0.7000000000000001.
+// Both ends of the range decode exactly. If the range is not a whole number of steps, the last step is shorter: 0..1 by
+// 0.3 has the values 0, 0.3, 0.6, 0.9 and 1. Zero is exact if it lies on the grid, and where range and step are decimal
+// fractions every decoded value is the float nearest to the decimal: 7 steps of 0.1 give 0.7, not 0.7000000000000001.
 //
-// The methods have pointer receivers so that a loop over a column inlines Encode and reads the few numbers it needs
-// where they are, about a nanosecond a value; a copy per call would take nearly twice as long.
+// Encode takes about a nanosecond; pointer receivers spare a copy per call.
 type Fixed struct {
 	// The fields that Encode reads. From bottom to ceiling the formula holds, from ceiling to top
 	// the code is last, and everything else is out of range. A float32 field cannot hold a bound
 	// such as 0.1 but only a number beside it, which may be a little outside; bottom and top let it
-	// pass, and the ceiling is no more than what Decode32 gives for last.
+	// pass, and the ceiling is no more than what last decodes to as a float32.
 	bottom, ceiling, low, inv float64
 	last                      uint64
 	top                       float64
@@ -41,9 +39,8 @@ func NewFixed(low, high, step float64) (Fixed, error) {
 	return newFixed(low, high, step, float64Storage)
 }
 
-// NewFixed32 returns the quantiser of low..high by step for a float32 field. Besides what
-// [NewFixed] asks for, the step must not be finer than the gap between neighbouring float32 numbers
-// at the larger bound, or two codes could decode to one value.
+// NewFixed32 is [NewFixed] for a float32 field: the step must not be finer than the gap between neighbouring float32
+// numbers at the larger bound.
 func NewFixed32(low, high, step float64) (Fixed, error) {
 	return newFixed(low, high, step, float32Storage)
 }
@@ -153,11 +150,10 @@ func (q *Fixed) Bits() uint { return uint(bits.Len64(q.last)) }
 // Max returns the largest code, the number of steps.
 func (q *Fixed) Max() uint64 { return q.last }
 
-// MaxError returns the largest error in the field's units: half a step and the rounding of the field.
+// MaxError returns the largest error: half a step and the rounding of the field.
 func (q *Fixed) MaxError() float64 { return q.maxError }
 
-// Encode returns the code of v. Out of range it returns the code of the nearer bound and false; for NaN, 0 and false. A
-// bound as the field holds it, such as float32(0.1), counts as in range.
+// Encode returns the code of v. A bound as the field holds it, such as float32(0.1), counts as in range.
 func (q *Fixed) Encode(v float64) (code uint64, ok bool) {
 	if v >= q.bottom && v < q.ceiling {
 		return roundCode(float64((v - q.low) * q.inv)), true
@@ -168,7 +164,7 @@ func (q *Fixed) Encode(v float64) (code uint64, ok bool) {
 	return 0, false
 }
 
-// Decode returns the value of a code, or 0 and false if code > Max.
+// Decode returns the value of a code.
 func (q *Fixed) Decode(code uint64) (v float64, ok bool) {
 	switch {
 	case code > q.last:
@@ -179,10 +175,4 @@ func (q *Fixed) Decode(code uint64) (v float64, ok bool) {
 		return q.low, true
 	}
 	return q.grid(float64(code)), true
-}
-
-// Decode32 is Decode rounded to the nearest float32.
-func (q *Fixed) Decode32(code uint64) (v float32, ok bool) {
-	w, ok := q.Decode(code)
-	return float32(w), ok
 }

@@ -10,21 +10,17 @@ import (
 // demand. The steps between values double from one power of two to the next, so small numbers are held far more finely
 // than large ones.
 //
-// The format follows from the bounds and the precision:
+//   - The mantissa is the shortest with which no number in range is off by more than precision. The widest steps are those
+//     at the largest magnitude A; there a step may be 2*precision.
+//   - The exponent is the narrowest that keeps the relative precision of that mantissa from A down to the magnitude
+//     precision (or to the smallest magnitude in range, if larger). Below that the steps stay equal down to an exact zero,
+//     like denormal floats.
+//   - There is a sign only if the low bound is negative.
 //
-//   - the mantissa is the shortest with which no number in range is off by more than precision. The widest steps are
-//     those at the largest magnitude A; there a step may be 2*precision;
-//   - the exponent is the narrowest that keeps that mantissa's relative precision, 2^-(MantissaBits+1), from A down to
-//     the magnitude precision (or to the smallest magnitude in range, if larger). Below that the steps stay equal down
-//     to an exact zero, like denormal floats;
-//   - there is a sign only if the low bound is negative.
+// Codes are the ranks of these numbers: code 0 is the low bound, a larger number never has a smaller code, and zero has
+// one code. As with [Fixed], both ends of the range decode exactly.
 //
-// Codes are not these bit fields but their rank: code 0 is the low bound, and a larger number never has a smaller code.
-// So codes have no gaps, zero has one code, close numbers have close codes, and [Float.Bits] is at most the sum of the
-// three widths. As with [Fixed], both ends of the range decode exactly.
-//
-// If only the absolute error matters, Fixed with a step of 2*precision is never wider. A Fixed as fine as a Float is
-// near zero would be much wider:
+// If only the absolute error matters, Fixed with a step of 2*precision is never wider:
 //
 //	range and precision     Float  Fixed, same bound  Fixed, as fine near 0
 //	-10..10 by 0.5          7      5                  9
@@ -162,36 +158,16 @@ func (q *Float) magnitude(rank uint64) float64 {
 // Range returns the smallest and the largest number in range, as the field holds them.
 func (q *Float) Range() (low, high float64) { return q.low, q.high }
 
-// SignBits returns 1 if the range has negative numbers, else 0.
-func (q *Float) SignBits() uint {
-	if q.low < 0 {
-		return 1
-	}
-	return 0
-}
-
-// ExponentBits returns the width of the exponent.
-func (q *Float) ExponentBits() uint { return uint(q.exponent) }
-
-// MantissaBits returns the width of the mantissa without its implied high bit.
-func (q *Float) MantissaBits() uint { return uint(q.mantissa) }
-
-// Bias returns the difference of an exponent e >= 1 from its power of two: the value is 1.mantissa * 2^(e-Bias), and
-// 0.mantissa * 2^(1-Bias) for e == 0.
-func (q *Float) Bias() int { return int(q.bias) }
-
-// Bits returns the width of a code, at most SignBits + ExponentBits + MantissaBits.
+// Bits returns the width of a code.
 func (q *Float) Bits() uint { return uint(bits.Len64(q.last)) }
 
 // Max returns the largest code, that of the high bound.
 func (q *Float) Max() uint64 { return q.last }
 
-// MaxError returns the largest error, that at the largest magnitude: at most precision, above half of it unless the
-// mantissa is empty.
+// MaxError returns the largest error, that at the largest magnitude: at most precision.
 func (q *Float) MaxError() float64 { return q.maxError }
 
-// Encode returns the code of v. Out of range it returns the code of the nearer bound and false; for NaN the code of
-// zero, or of the low bound if zero is out of range, and false. A bound as the field holds it counts as in range.
+// Encode returns the code of v. A bound as the field holds it counts as in range.
 func (q *Float) Encode(v float64) (code uint64, ok bool) {
 	switch {
 	case v > q.low && v < q.high:
@@ -209,7 +185,7 @@ func (q *Float) Encode(v float64) (code uint64, ok bool) {
 	return 0, false
 }
 
-// Decode returns the value of a code, or 0 and false if code > Max.
+// Decode returns the value of a code.
 func (q *Float) Decode(code uint64) (v float64, ok bool) {
 	switch {
 	case code > q.last:
@@ -222,10 +198,4 @@ func (q *Float) Decode(code uint64) (v float64, ok bool) {
 		return -q.magnitude(q.base - code), true
 	}
 	return q.magnitude(code - q.base), true
-}
-
-// Decode32 is Decode for a float32 field. It is exact if the quantiser came from [NewFloat32].
-func (q *Float) Decode32(code uint64) (v float32, ok bool) {
-	w, ok := q.Decode(code)
-	return float32(w), ok
 }

@@ -4,8 +4,7 @@ import "math"
 
 // Half codes a number as an IEEE 754 binary16: one sign bit, five exponent bits, ten mantissa bits. The range is
 // -65504..65504; the relative error is at most 2^-11 down to 2^-14, below which the absolute error is at most 2^-25.
-// Codes are binary16 bit patterns, so their order is not that of the values; [Float] has no such flaw and a range of
-// its own. Every value is a float32 exactly. The zero value is ready for use.
+// Codes are the bit patterns, whose order is not that of the values. The zero value is ready for use.
 type Half struct{}
 
 const (
@@ -24,11 +23,11 @@ func (Half) Bits() uint { return 16 }
 // Max returns the largest code: the pattern of -65504.
 func (Half) Max() uint64 { return halfSign | halfMax }
 
-// MaxError returns 16, half the step between 32768 and 65504. It is far smaller for smaller numbers.
+// MaxError returns 16, half the step between 32768 and 65504.
 func (Half) MaxError() float64 { return 16 }
 
-// Encode returns the binary16 nearest to v. NaN gives 0 and false, numbers that would round to infinity give ±65504 and
-// false; -0 and negative numbers that round to zero give +0 and true.
+// Encode returns the pattern nearest to v. Numbers that would round to infinity give ±65504 and false; negative numbers
+// that round to zero give +0.
 func (Half) Encode(v float64) (code uint64, ok bool) {
 	if math.IsNaN(v) {
 		return 0, false
@@ -50,7 +49,8 @@ func (Half) Encode(v float64) (code uint64, ok bool) {
 	return sign | (roundMantissa(math.Float64bits(v), halfShift) - halfRebias), true
 }
 
-// Decode returns the number a binary16 pattern stands for; infinities, NaNs and negative zero give 0 and false.
+// Decode returns the number a pattern stands for, a float32 exactly. Infinities, NaNs and negative zero give 0 and
+// false.
 func (Half) Decode(code uint64) (v float64, ok bool) {
 	magnitude := code &^ halfSign
 	if magnitude > halfMax || code == halfSign {
@@ -65,10 +65,4 @@ func (Half) Decode(code uint64) (v float64, ok bool) {
 		v = -v
 	}
 	return v, true
-}
-
-// Decode32 is Decode for a float32 field; the value is the same.
-func (q Half) Decode32(code uint64) (v float32, ok bool) {
-	w, ok := q.Decode(code)
-	return float32(w), ok
 }

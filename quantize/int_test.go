@@ -11,10 +11,10 @@ import (
 )
 
 func TestRange25To100Takes7Bits(t *testing.T) {
-	signed, err := quantize.NewInt(25, 100)
+	signed, err := quantize.NewInt(25, 100, 1)
 	require.NoError(t, err)
 	require.EqualValues(t, 7, signed.Bits())
-	unsigned, err := quantize.NewUint(25, 100)
+	unsigned, err := quantize.NewInt[uint64](25, 100, 1)
 	require.NoError(t, err)
 	require.EqualValues(t, 7, unsigned.Bits())
 }
@@ -22,7 +22,7 @@ func TestRange25To100Takes7Bits(t *testing.T) {
 func TestEntityOfHealthAmmunitionAndTwoFlagsTakes18Bits(t *testing.T) {
 	total := uint(0)
 	for _, limit := range []uint64{100, 500, 1, 1} {
-		q, err := quantize.NewUint(0, limit)
+		q, err := quantize.NewInt(0, limit, 1)
 		require.NoError(t, err)
 		total += q.Bits()
 	}
@@ -51,7 +51,7 @@ func TestIntKeepsEveryNumberInRangeAndClampsTheRest(t *testing.T) {
 		ranges = append(ranges, [2]int64{min(a, b), max(a, b)})
 	}
 	for _, r := range ranges {
-		q, err := quantize.NewInt(r[0], r[1])
+		q, err := quantize.NewInt(r[0], r[1], 1)
 		require.NoError(t, err)
 		low, high := q.Range()
 		require.Equal(t, r, [2]int64{low, high})
@@ -89,7 +89,7 @@ func TestUintKeepsEveryNumberInRangeAndClampsTheRest(t *testing.T) {
 		ranges = append(ranges, [2]uint64{min(a, b), max(a, b)})
 	}
 	for _, r := range ranges {
-		q, err := quantize.NewUint(r[0], r[1])
+		q, err := quantize.NewInt(r[0], r[1], 1)
 		require.NoError(t, err)
 		low, high := q.Range()
 		require.Equal(t, r, [2]uint64{low, high})
@@ -120,8 +120,8 @@ func TestUintKeepsEveryNumberInRangeAndClampsTheRest(t *testing.T) {
 }
 
 func TestEmptyIntegerRangesAreRefused(t *testing.T) {
-	_, err := quantize.NewInt(1, 0)
+	_, err := quantize.NewInt[int64](1, 0, 1)
 	require.ErrorContains(t, err, "1..0 is empty")
-	_, err = quantize.NewUint(1, 0)
+	_, err = quantize.NewInt[uint64](1, 0, 1)
 	require.ErrorContains(t, err, "1..0 is empty")
 }

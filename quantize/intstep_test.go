@@ -17,7 +17,7 @@ var intEdges = []int64{0, 1, -1, 2, 7, -8, 10, 100, 359, 1000, math.MinInt32, ma
 // Every number against the obvious: of all that codes stand for, the nearest.
 func TestIntStepTakesTheNearestOfTheGrid(t *testing.T) {
 	for _, c := range [][3]int64{{0, 10, 3}, {0, 10, 4}, {-7, 8, 5}, {-7, 8, 1}, {5, 5, 3}, {0, 1, 100}, {-100, 100, 7}, {3, 12, 9}, {0, 1000, 10}} {
-		q, err := quantize.NewIntStep(c[0], c[1], c[2])
+		q, err := quantize.NewInt(c[0], c[1], c[2])
 		require.NoError(t, err)
 		var grid []int64
 		for v := c[0]; v < c[1]; v += c[2] {
@@ -59,7 +59,7 @@ func TestIntStepOfAnyRange(t *testing.T) {
 	for range tries(20_000) {
 		a, b := number(), number()
 		low, high, step := min(a, b), max(a, b), max(1, number())
-		q, err := quantize.NewIntStep(low, high, step)
+		q, err := quantize.NewInt(low, high, step)
 		require.NoError(t, err)
 		require.EqualValues(t, bits.Len64(q.Max()), q.Bits())
 		for range 10 {
@@ -84,9 +84,9 @@ func TestIntStepOfAnyRange(t *testing.T) {
 			require.Zero(t, v)
 		}
 	}
-	_, err := quantize.NewIntStep(1, 0, 1)
+	_, err := quantize.NewInt(1, 0, 1)
 	require.ErrorContains(t, err, "1..0 is empty")
-	_, err = quantize.NewIntStep(0, 1, 0)
+	_, err = quantize.NewInt(0, 1, 0)
 	require.EqualError(t, err, "quantize: an integer step of 0: use 1 or more")
 }
 
@@ -102,7 +102,7 @@ func TestIntGoesRound(t *testing.T) {
 	for range tries(20_000) {
 		a, b := number(), number()
 		low, high := min(a, b), max(a, b)
-		q, err := quantize.NewInt(low, high)
+		q, err := quantize.NewInt(low, high, 1)
 		require.NoError(t, err)
 		require.EqualValues(t, bits.Len64(q.Max()), q.Bits())
 		turn := new(big.Int).Add(new(big.Int).Sub(big.NewInt(high), big.NewInt(low)), big.NewInt(1))
@@ -125,7 +125,7 @@ func TestIntGoesRound(t *testing.T) {
 			require.Zero(t, v)
 		}
 	}
-	q, err := quantize.NewInt(0, 359)
+	q, err := quantize.NewInt[int64](0, 359, 1)
 	require.NoError(t, err)
 	for v, want := range map[int64]uint64{0: 0, 359: 359, 360: 0, 725: 5, -1: 359, -360: 0} {
 		require.Equal(t, want, q.EncodeWrap(v), "%d degrees", v)

@@ -6,21 +6,17 @@ import (
 )
 
 // Quat codes a rotation as the smallest three components of its unit quaternion (Glenn Fiedler, "Snapshot Compression",
-// 2015). The component of largest magnitude is left out and made positive, as q and -q are the same rotation; the
-// receiver restores it from the length of one. The others lie in ±sqrt(1/2), on this grid:
+// 2015). The component of largest magnitude is left out and made positive, as q and -q are the same rotation. The
+// others lie in ±sqrt(1/2), on this grid:
 //
 //	value = n / S, but ±sqrt(1/2) for n = ±N;  n = code - N,  code = 0..2*N
 //
 // S is the largest even number, and N the least whole number above S * sqrt(1/2), with which codes have the given
-// width. So 0, 1/2, sqrt(1/2) and 1 are values: the identity, right angles about the axes, and what they make
-// together, the 24 rotations of a cube, are exact. (With 2 bits S is 1, and 1/2 is no value.)
+// width. So the 24 rotations of a cube are exact, except with 2 bits, where S is 1.
 //
-// Encode keeps what Decode gave, also if stored as float32. Rounding can lift a kept component above the restored one,
-// so "leave out the largest" alone would code the decoded value anew, with another component left out and another
-// error. So where two components are nearly equal, Encode first looks for a code that decodes to just its input. Decode
-// accepts the codes whose cell contains a rotation with the stated component largest, which is what any encoder on this
-// grid sends. Of two codes for the same rotation, or for two that a float32 cannot distinguish (possible from 11 bits
-// on), it accepts the one that leaves out the higher index: if w is one of the largest, it is the positive one.
+// Encode keeps what Decode gave: where two components are nearly equal, rounding could change which one is largest, so
+// it first looks for a code that decodes to just its input. Of two codes for the same rotation, or for two that a
+// float32 cannot distinguish (possible from 11 bits on), the one that leaves out the higher index is valid.
 type Quat struct {
 	bits   uint32
 	top    uint32  // N, which is also the code of 0
@@ -53,7 +49,7 @@ func (q Quat) Bits() uint { return uint(q.bits) }
 func (q Quat) Max() uint64 { return 2 * uint64(q.top) }
 
 // MaxError returns the largest error of any component, after normalising the input and giving it the sign of the
-// decoded quaternion. Kept components are off by a third of it; the one left out gathers the errors of all three.
+// decoded quaternion. Kept components are off by a third of it.
 func (q Quat) MaxError() float64 {
 	steps := 0.0
 	switch q.bits {
@@ -70,8 +66,7 @@ func (q Quat) MaxError() float64 {
 	return steps/q.length + 0x1p-20 // the rounding of float32, and the choice between twins
 }
 
-// Encode returns the code of the rotation x, y, z, w, which need not be of unit length. The zero quaternion, NaN and
-// infinities give the code of the identity and false.
+// Encode returns the code of the rotation x, y, z, w, which need not be of unit length.
 func (q Quat) Encode(v [4]float64) (code QuatCode, ok bool) {
 	ok = q.scale(&v)
 	// Magnitudes compare like their bits without the sign, and integers without branches: which component is the
@@ -115,8 +110,7 @@ func (q Quat) Encode32(v [4]float32) (code QuatCode, ok bool) {
 	return q.Encode([4]float64{float64(v[0]), float64(v[1]), float64(v[2]), float64(v[3])})
 }
 
-// Decode returns the unit quaternion x, y, z, w of a code; the component left out is positive. It gives zeros and false
-// for a code that Encode never produces.
+// Decode returns the unit quaternion x, y, z, w of a code; the component left out is positive.
 func (q Quat) Decode(code QuatCode) (v [4]float64, ok bool) {
 	c := q.unpack(code)
 	rest := q.rest(&c)
@@ -182,10 +176,10 @@ func (q Quat) scale(v *[4]float64) (ok bool) {
 	return ok
 }
 
-// Holds reports whether the rotation v is still so near the value of a valid code that the code can be kept: whether no
-// component that the code has is farther from that value, on the way to the next one, than reach of their distance.
-// Half of it is as far as Encode rounds. A rotation that is itself the value of another code is never near enough. The
-// error of a code that is kept is at most 2*reach times MaxError, for a reach of 0.5 to 0.9.
+// Holds reports whether a valid code can be kept for the rotation v: whether no component that the code has is farther
+// from its value, on the way to the next one, than reach of their distance, 0.5 to 0.9. Half of it is as far as Encode
+// rounds. A rotation that is itself the value of another code does not hold. The error of a code that is kept is at
+// most 2*reach times MaxError.
 func (q Quat) Holds(v [4]float64, code QuatCode, reach float64) bool {
 	c := q.unpack(code)
 	if !q.scale(&v) || c.out > 3 {

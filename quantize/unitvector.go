@@ -8,7 +8,7 @@ import (
 // UnitVector codes a direction as two codes of equal width by the octahedral mapping: the sphere is projected to an
 // octahedron, whose lower half is folded out to make a square, and the square has a grid (Cigolle and others, "A Survey
 // of Efficient Representations for Independent Unit Vectors", JCGT 2014). The six axes are exact, and from 4 bits on
-// the twelve diagonals half-way between two of them. All methods are safe for vectors stored as float32.
+// the twelve diagonals half-way between two of them.
 type UnitVector struct {
 	half float64 // the grid is -half..half in both directions
 	bits uint32
@@ -31,12 +31,10 @@ func NewUnitVector(bits uint) (UnitVector, error) {
 // Bits returns the width of each of the two codes.
 func (q UnitVector) Bits() uint { return uint(q.bits) }
 
-// Max returns the largest value of each code, 2^Bits - 4, or 2^Bits - 2 below 4 bits: an odd number of grid lines puts
-// one through the middle.
+// Max returns the largest value of each code, 2^Bits - 4, or 2^Bits - 2 below 4 bits.
 func (q UnitVector) Max() uint64 { return 2 * uint64(q.half) }
 
-// MaxError returns the largest distance between a unit vector and its decoded twin; as an angle it is that many
-// radians, nearly.
+// MaxError returns the largest distance between a unit vector and its decoded twin, nearly the angle in radians.
 func (q UnitVector) MaxError() float64 {
 	// Half a grid step in both directions moves a point of the octahedron by at most sqrt(1+1+4) times as much.
 	// Projecting it to the sphere enlarges that by at most sqrt(3), in the middle of a face, which is sqrt(1/3) from
@@ -44,8 +42,7 @@ func (q UnitVector) MaxError() float64 {
 	return math.Sqrt(18)*0.5/q.half + 0x1p-22
 }
 
-// Encode returns the codes of the direction of v, whose length does not matter. The zero vector, NaN and infinities
-// give +Z and false.
+// Encode returns the codes of the direction of a vector, whose length does not matter.
 func (q UnitVector) Encode(vector [3]float64) (u, v uint64, ok bool) {
 	x, y, ok := q.place(&vector)
 	i, j := int64(roundCode(x)), int64(roundCode(y))
@@ -80,9 +77,9 @@ func (q UnitVector) place(vector *[3]float64) (x, y float64, ok bool) {
 	return float64(x * q.half), float64(y * q.half), true
 }
 
-// Holds reports whether a direction is still so near that of valid codes that they can be kept: no farther than reach
-// steps of the grid both ways. Half a step is as far as Encode rounds. The error of codes that are kept is at most
-// 2*reach times MaxError, for a reach of 0.5 to 0.9.
+// Holds reports whether valid codes can be kept for a direction: whether it is no farther from theirs than reach steps
+// of the grid both ways, 0.5 to 0.9. Half a step is as far as Encode rounds. The error of codes that are kept is at
+// most 2*reach times MaxError.
 func (q UnitVector) Holds(vector [3]float64, u, v uint64, reach float64) bool {
 	x, y, ok := q.place(&vector)
 	if !ok {
@@ -108,8 +105,8 @@ func (q UnitVector) Encode32(vector [3]float32) (u, v uint64, ok bool) {
 	return q.Encode([3]float64{float64(vector[0]), float64(vector[1]), float64(vector[2])})
 }
 
-// Decode returns the unit vector of two codes. It gives the zero vector and false for codes above Max and for points of
-// the square's edges that have a twin with larger codes.
+// Decode returns the unit vector of two codes. Points of the square's edges that have a twin with larger codes are not
+// valid.
 func (q UnitVector) Decode(u, v uint64) (vector [3]float64, ok bool) {
 	if u > q.Max() || v > q.Max() {
 		return [3]float64{}, false

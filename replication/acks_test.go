@@ -107,13 +107,13 @@ func TestReportsAboutEarlierBaselinesAreIgnored(t *testing.T) {
 	x.deliver(x.replicate()...)
 	x.apply() // the test builds the ack by hand
 	a := wire.Ack{Sequence: x.peer.acked.Log.Next - 1, Count: 1, Lacks: 1}
-	a.Words[0], a.Missing[0] = 1, wire.MissingBaseline{Slot: 0, Low: uint32(former) & (1<<delta.NameBits - 1)}
+	a.Words[0], a.Missing[0] = 1, wire.MissingBaseline{Slot: 0, Low: uint32(former) & delta.MaxAge}
 	for range 2 {
 		x.answer(forgeAck(x.client, &a))
 		require.Equal(t, x.server.snap.Tick, x.acked(0))
 		require.Zero(t, x.peer.Stats().MissingBaselines)
 	}
-	a.Missing[0].Low = uint32(x.server.snap.Tick) & (1<<delta.NameBits - 1)
+	a.Missing[0].Low = uint32(x.server.snap.Tick) & delta.MaxAge
 	x.answer(forgeAck(x.client, &a))
 	require.EqualValues(t, 1, x.peer.Stats().MissingBaselines)
 	require.Zero(t, x.acked(0))

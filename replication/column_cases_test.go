@@ -41,7 +41,7 @@ func ifValid[T any](v T, ok bool) any {
 }
 
 func intCase[T int | int8 | int16 | int32 | int64](tag string, low, high int64) scalarCase {
-	q := mustMake(quantize.NewInt(low, high))
+	q := mustMake(quantize.NewInt(low, high, 1))
 	return scalarCase{
 		reflect.TypeFor[T](), tag,
 		func(v reflect.Value) (uint64, bool) { return q.Encode(v.Int()) },
@@ -50,7 +50,7 @@ func intCase[T int | int8 | int16 | int32 | int64](tag string, low, high int64) 
 }
 
 func uintCase[T uint | uint8 | uint16 | uint32 | uint64](tag string, low, high uint64) scalarCase {
-	q := mustMake(quantize.NewUint(low, high))
+	q := mustMake(quantize.NewInt(low, high, 1))
 	return scalarCase{
 		reflect.TypeFor[T](), tag,
 		func(v reflect.Value) (uint64, bool) { return q.Encode(v.Uint()) },
@@ -62,14 +62,13 @@ func uintCase[T uint | uint8 | uint16 | uint32 | uint64](tag string, low, high u
 type floatQuantiser interface {
 	Encode(v float64) (uint64, bool)
 	Decode(code uint64) (float64, bool)
-	Decode32(code uint64) (float32, bool)
 }
 
 func float32Case(tag string, q floatQuantiser) scalarCase {
 	return scalarCase{
 		reflect.TypeFor[float32](), tag,
 		func(v reflect.Value) (uint64, bool) { return q.Encode(v.Float()) },
-		func(code uint64) any { return ifValid(q.Decode32(code)) },
+		func(code uint64) any { x, ok := q.Decode(code); return ifValid(float32(x), ok) },
 	}
 }
 
@@ -82,7 +81,7 @@ func float64Case(tag string, q floatQuantiser) scalarCase {
 }
 
 func stepCase[T int8 | int64 | uint16 | uint64](tag string, low, high, step int64) scalarCase {
-	q := mustMake(quantize.NewIntStep(low, high, step))
+	q := mustMake(quantize.NewInt(low, high, step))
 	return scalarCase{
 		reflect.TypeFor[T](), tag,
 		func(v reflect.Value) (uint64, bool) {

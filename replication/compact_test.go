@@ -174,7 +174,6 @@ func TestModelMemory(t *testing.T) {
 	oneGoroutine(t)
 	require.LessOrEqual(t, compact.MaxListed*int(unsafe.Sizeof(compact.ListedSlot{})), 16<<10)
 	x, entities, move := crowd(t, 3000, withCoding(Compact), WithMTU(60000))
-	require.LessOrEqual(t, x.client.recv.Compact.Coder.ModelBytes(), 15<<10)
 	for i := range 40 {
 		for j, e := range entities {
 			move(e, float32((i+j)%5)-2)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/history"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
@@ -43,10 +43,10 @@ func TestCodesWithGapsAreChecked(t *testing.T) {
 					x.server.captured = append(x.server.captured, func() {
 						slot, ok := x.server.snap.SlotOf(e)
 						require.True(t, ok)
-						var versions delta.Versions
+						var versions history.Versions
 						require.True(t, x.server.snap.Histories[component].Find(slot, &versions))
 						row, found := versions.At(x.server.snap.Tick)
-						require.Equal(t, delta.Present, found)
+						require.Equal(t, history.Present, found)
 						if bad {
 							row[0] |= 0x7c01 // no half has it: it is not a number
 						}

@@ -6,6 +6,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/history"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -35,7 +36,7 @@ func TestOldBaselinesDoNotDependOnOtherSlots(t *testing.T) {
 	require.True(t, known(first), "it is kept for a window")
 	x.rounds(20)
 	_, found := x.server.snap.Histories[0].At(slot(), first)
-	require.Equal(t, delta.Present, found, "nothing else changed in the block")
+	require.Equal(t, history.Present, found, "nothing else changed in the block")
 	require.False(t, known(first))
 	require.True(t, known(first+1), "the state before the present one is kept as long as that lasts")
 	(*tHealth)(x.world.Get(e, health)).HP = 3

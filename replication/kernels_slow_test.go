@@ -292,7 +292,7 @@ func (col slowColumn) write(v reflect.Value, row []uint32) {
 	}
 }
 
-// decodeFloat returns the number of a code. Storing it in a float32 rounds as Decode32 does.
+// decodeFloat returns the number of a code. Storing it in a float32 rounds it.
 func (col slowColumn) decodeFloat(code uint64) (v float64) {
 	switch q := col.Codec; q.Op {
 	case field.OpFixed:

@@ -55,7 +55,7 @@ type reliableServer struct {
 
 type naiveCodec struct {
 	position, velocity quantize.Fixed
-	health             quantize.Int
+	health             quantize.Int[int64]
 }
 
 type reliablePeer struct {
@@ -70,7 +70,7 @@ func newNaiveCodec(tb testing.TB) (c naiveCodec) {
 	require.NoError(tb, err)
 	c.velocity, err = quantize.NewFixed32(-50, 50, 0.1)
 	require.NoError(tb, err)
-	c.health, err = quantize.NewInt(0, 100)
+	c.health, err = quantize.NewInt[int64](0, 100, 1)
 	require.NoError(tb, err)
 	return c
 }

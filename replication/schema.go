@@ -37,15 +37,15 @@ func (s *Schema) mustExist() {
 //
 // The keys of a tag are separated by commas:
 //
-//	range=MIN:MAX             an integer of this range, both ends included      quantize.Int, Uint
-//	range=MIN:MAX,step=S      a float or integer in equal steps of S            quantize.Fixed, IntStep
+//	range=MIN:MAX             an integer of this range, both ends included      quantize.Int
+//	range=MIN:MAX,step=S      a float or integer in equal steps of S            quantize.Fixed, Int
 //	range=MIN:MAX,precision=P a float off by at most P, finer towards zero      quantize.Float
 //	angle,bits=N[,period=P]   a float that wraps after P, by default 2π         quantize.Angle
 //	unit,bits=N               a direction: [3]float or a struct of three        quantize.UnitVector
 //	quat,bits=N               a rotation: [4]float or a struct of four, x y z w quantize.Quat
 //	half                      a float as IEEE 754 binary16                      quantize.Half
 //	raw                       a float bit by bit, the same as no tag
-//	enum=N                    an integer of 0 to N-1                            quantize.Int, Uint
+//	enum=N                    an integer of 0 to N-1                            quantize.Int
 //	flags=N                   the N low bits of an integer, and only these
 //	max=N                     a string, or array of bytes as one value, of up to N bytes
 //	-                         not replicated: the receiver's value is left alone

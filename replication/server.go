@@ -7,6 +7,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
+	"github.com/arche-replicate/arche-replicate/replication/internal/history"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
@@ -85,7 +86,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	s.sessions.Instance = s.newInstance()
 	s.sessions.SetSecret(o.Seeded, o.Seed)
 	for i := range types.Components {
-		s.snap.Histories = append(s.snap.Histories, delta.NewHistory(types.Components[i].Words, o.Window))
+		s.snap.Histories = append(s.snap.Histories, history.New(types.Components[i].Words, o.Window))
 	}
 	s.snap.Slots.InitClasses(len(types.Conditions), delta.Tick(config.Ticks(o.SlotRest, o.TickRate)))
 	if types.Link >= 0 {

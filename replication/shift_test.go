@@ -10,6 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const (
+	noShift  delta.Shift = 0
+	lowerOne delta.Shift = 1
+	lowerTwo delta.Shift = 2
+)
+
 // drifting are entities of a server that keep their speeds, or not.
 type drifting struct {
 	*fixture
@@ -55,17 +61,17 @@ func TestShiftsFollowTheGame(t *testing.T) {
 		x.requireEqual()
 		return x.peer.Stats().Bytes - before
 	}
-	for n := 0; x.server.snap.Steady.Shift != delta.LowerTwo; n++ {
+	for n := 0; x.server.snap.Steady.Shift != lowerTwo; n++ {
 		require.Less(t, n, 200)
 		bytes(1, 0)
 	}
 	with, without := bytes(10, 0), uint64(0)
 	for range 10 {
-		x.server.snap.Steady.Found = delta.NoShift // until the next sample
+		x.server.snap.Steady.Found = noShift // until the next sample
 		without += bytes(1, 0)
 	}
 	require.Less(t, float64(with), 0.95*float64(without))
-	for n := 0; x.server.snap.Steady.Shift != delta.NoShift; n++ {
+	for n := 0; x.server.snap.Steady.Shift != noShift; n++ {
 		require.Less(t, n, 600)
 		bytes(1, 1)
 	}
@@ -80,7 +86,7 @@ func TestAGameIsStableWhileSamplesFindTheSame(t *testing.T) {
 		require.Less(t, n, 1000)
 		x.tick(0)
 	}
-	require.Equal(t, delta.LowerTwo, s.Shift)
+	require.Equal(t, lowerTwo, s.Shift)
 	for n := 0; s.Stable(); n++ {
 		require.Less(t, n, 400)
 		x.tick(10)
@@ -95,17 +101,17 @@ func TestShiftsSuitAllPeers(t *testing.T) {
 	for range 300 {
 		x.tick(0)
 	}
-	require.Equal(t, delta.LowerTwo, x.server.snap.Steady.Shift)
+	require.Equal(t, lowerTwo, x.server.snap.Steady.Shift)
 	limited := x.server.Connect(func([]byte) error { return nil })
 	limited.SetInterest(Interest{Visible: func(ecs.Entity) bool { return true }})
 	x.tick(0)
-	require.Equal(t, delta.LowerTwo, x.server.snap.Steady.Shift, "it is not connected yet")
+	require.Equal(t, lowerTwo, x.server.snap.Steady.Shift, "it is not connected yet")
 	x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return true }})
 	x.tick(0)
-	require.Equal(t, delta.NoShift, x.server.snap.Steady.Shift)
+	require.Equal(t, noShift, x.server.snap.Steady.Shift)
 	x.peer.SetInterest(Interest{})
 	x.tick(0)
-	require.Equal(t, delta.LowerTwo, x.server.snap.Steady.Shift)
+	require.Equal(t, lowerTwo, x.server.snap.Steady.Shift)
 	x.requireEqual()
 }
 
@@ -158,7 +164,7 @@ func TestShiftsAreNotFoundInWhatOwnersSee(t *testing.T) {
 		}
 		x.round()
 	}
-	require.Equal(t, delta.NoShift, x.server.snap.Steady.Found)
+	require.Equal(t, noShift, x.server.snap.Steady.Found)
 }
 
 // TestShiftsDoNotDependOnWhatOwnersSee: nor does it count how much moves under a condition.
@@ -198,7 +204,7 @@ func TestShiftsDoNotDependOnWhatOwnersSee(t *testing.T) {
 	}
 	without := play(false)
 	require.Equal(t, without, play(true))
-	require.Contains(t, without, delta.LowerOne)
+	require.Contains(t, without, lowerOne)
 }
 
 // TestShiftsDoNotDependOnWhatWasHidden: what moved out of a peer's view, and is gone when the peer may see everything,
@@ -237,7 +243,7 @@ func TestShiftsDoNotDependOnWhatWasHidden(t *testing.T) {
 	}
 	without := play(false)
 	require.Equal(t, without, play(true))
-	require.Contains(t, without, delta.LowerTwo)
+	require.Contains(t, without, lowerTwo)
 }
 
 // TestSecondBaselinesSuitTheGame: where all keep their speed, second baselines lie farther back, and updates are smaller.

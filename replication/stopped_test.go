@@ -17,7 +17,7 @@ func (x *fixture) firstName(packet []byte) delta.Baselines {
 	h, rest, _, err := x.client.recv.Window.ParseHeader(body, false)
 	require.NoError(x.t, err)
 	r := bitbuf.NewReader(rest)
-	names := delta.NamesAt(delta.Tick(h.Tick))
+	names := delta.NewNames(delta.Tick(h.Tick))
 	wire.ReadFront(&r, &names)
 	var slots wire.SlotReader
 	complete, refers, _ := slots.HasReference(&r)

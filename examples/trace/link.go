@@ -73,7 +73,8 @@ func shakeHands(server *replication.Server, mirrors []*mirror) error {
 				return err
 			}
 			m.link.Step()
-			connected = connected && m.peer.Connected() && m.client.Status() == replication.StatusConnected && m.link.Idle()
+			connected = connected && m.peer.Connected() && m.client.Status() == replication.StatusConnected &&
+				m.link.Up.Pending()+m.link.Down.Pending() == 0
 		}
 		if connected {
 			return nil

@@ -1,21 +1,17 @@
 package netsim
 
-// A Bottleneck is a line of limited bandwidth that several pipes share, set in [Config.Through]:
-// two players behind one router, or a server's uplink. Its packets wait in one first-in, first-out
-// queue, whichever pipe they are from; a packet that does not fit into the queue is dropped.
-// Latency, loss and everything else are those of each pipe.
+// A Bottleneck is a line of limited bandwidth that several pipes share, set in [Config.Through]: two players behind one
+// router, or a server's uplink. Its packets wait in one first-in, first-out queue. Latency, loss and everything else
+// are those of each pipe; outages are one tick late.
 //
-// Call Step once per tick, before stepping the pipes. A pipe alone on a Bottleneck then behaves as
-// if it had the same Bandwidth and QueueLimit itself, except that outages are one tick late. Like a
-// Pipe it is not safe for concurrent use.
+// Call Step once per tick, before stepping the pipes. It is not safe for concurrent use.
 type Bottleneck struct {
 	queue     queue
 	bandwidth int // bytes per tick; 0: unlimited
 	limit     int // bytes
 }
 
-// NewBottleneck returns a line that bandwidth bytes may enter each tick, see [Config.Bandwidth], with a queue of
-// queueLimit bytes, see [Config.QueueLimit].
+// NewBottleneck returns a line with the given [Config.Bandwidth] and [Config.QueueLimit], in bytes.
 //
 // Panics if [Config.Validate] would not accept them.
 func NewBottleneck(bandwidth, queueLimit int) *Bottleneck {
@@ -27,7 +23,7 @@ func NewBottleneck(bandwidth, queueLimit int) *Bottleneck {
 
 // SetLimits changes the bandwidth and the queue's limit. Waiting packets stay, and leave at the new rate.
 //
-// Panics if [Config.Validate] would not accept them.
+// Panics like [NewBottleneck].
 func (b *Bottleneck) SetLimits(bandwidth, queueLimit int) {
 	b.set(Config{Bandwidth: bandwidth, QueueLimit: queueLimit}.compile())
 }

@@ -69,11 +69,9 @@ type Config struct {
 	MTU int
 }
 
-// Burst makes a link fail now and then for a while, during which every packet
-// is lost. It is the two-state Markov chain of Gilbert, "Capacity of a
-// Burst-Noise Channel", Bell System Technical Journal 39 (1960), stepped once
-// per tick whether packets are sent or not. In the long run the link is down
-// for a share of Start·Length / (1 + Start·Length) of the time.
+// Burst makes a link fail now and then for a while, during which every packet is lost: the two-state Markov chain of
+// Gilbert, "Capacity of a Burst-Noise Channel", Bell System Technical Journal 39 (1960), stepped once per tick. In the
+// long run the link is down for a share of Start·Length / (1 + Start·Length) of the time.
 type Burst struct {
 	// Start is the chance that an outage begins, in each tick without one.
 	Start float64
@@ -83,9 +81,8 @@ type Burst struct {
 	Length float64
 }
 
-// Validate returns an error if the configuration is not valid. It names the first invalid field,
-// its value and the allowed range. [NewPipe], [NewLink] and [Pipe.SetConfig] panic with that error;
-// callers that take a Config from a person should call Validate first.
+// Validate returns an error that names the first invalid field, its value and the allowed range. [NewPipe], [NewLink]
+// and [Pipe.SetConfig] panic with it; callers that take a Config from a person should call Validate first.
 func (c Config) Validate() error {
 	for _, f := range []struct {
 		name string

@@ -48,7 +48,7 @@ func ExamplePipe_SetConfig() {
 	pipe.SetConfig(netsim.Config{Latency: 1}) // and put back
 	send("after")
 
-	for !pipe.Idle() {
+	for pipe.Pending() > 0 {
 		pipe.Step()
 		pipe.Receive(func(packet []byte) { fmt.Printf("tick %d: %s\n", pipe.Now(), packet) })
 	}

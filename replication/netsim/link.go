@@ -8,9 +8,8 @@ type Link struct {
 	Down *Pipe // from the server to the client
 }
 
-// NewLink returns a link at tick 0 with the same configuration in both directions, but independent random numbers. For
-// different configurations call SetConfig on Up or Down. Links with different seeds are independent, even if the seeds
-// are neighbours, so seed+i will do for the i-th client.
+// NewLink returns a link at tick 0 with the same configuration in both directions, but independent random numbers, see
+// [NewPipe].
 //
 // Panics if the configuration is not valid, see [Config.Validate].
 func NewLink(seed uint64, cfg Config) *Link {
@@ -28,13 +27,8 @@ func (l *Link) Step() {
 	l.Down.Step()
 }
 
-// SetConfig changes the configuration of both directions, see [Pipe.SetConfig].
-//
-// Panics if the configuration is not valid, see [Config.Validate].
+// SetConfig is [Pipe.SetConfig] in both directions.
 func (l *Link) SetConfig(cfg Config) {
 	l.Up.SetConfig(cfg)
 	l.Down.SetConfig(cfg)
 }
-
-// Idle reports whether both pipes are empty.
-func (l *Link) Idle() bool { return l.Up.Idle() && l.Down.Idle() }

@@ -70,10 +70,9 @@ func (p *Pipe) join(cfg Config) {
 	}
 }
 
-// SetConfig changes the configuration. It applies to packets that enter the line from now on, and
-// an outage ends if the new configuration has none; packets in flight are not affected. Packets
-// waiting for bandwidth leave at the new rate, immediately if it is unlimited; those waiting at a
-// shared [Bottleneck] stay there.
+// SetConfig changes the configuration, for packets that enter the line from now on. An outage ends if the new
+// configuration has none. Packets waiting for bandwidth leave at the new rate; those waiting at a shared [Bottleneck]
+// stay there.
 //
 // Panics if the configuration is not valid, see [Config.Validate].
 func (p *Pipe) SetConfig(cfg Config) {
@@ -85,11 +84,9 @@ func (p *Pipe) SetConfig(cfg Config) {
 	p.own.drain(0)
 }
 
-// Send puts a copy of the packet into the pipe at the current tick; the caller keeps the slice. A
-// lost packet is not an error, as on a real link. Send fails only with an error that wraps
-// [ErrTooLarge], and then nothing is sent.
-//
-// The method value pipe.Send can be used as the send function of a peer or client.
+// Send puts a copy of the packet into the pipe. A lost packet is not an error, as on a real link: Send fails only with
+// an error that wraps [ErrTooLarge], and then nothing is sent. The method value pipe.Send serves as the send function
+// of a peer or client.
 func (p *Pipe) Send(data []byte) error {
 	if mtu := p.odds.mtu; mtu > 0 && len(data) > mtu {
 		return fmt.Errorf("netsim: %w: %d bytes, at most %d pass", ErrTooLarge, len(data), mtu)
@@ -155,9 +152,8 @@ func (p *Pipe) launch(pk packet, now int64, dice *copyDice, copyIndex uint64) {
 	p.flight.push(pk, instantOfTick(now)+p.odds.delay(dice))
 }
 
-// Next removes and returns the next packet that has arrived, or reports false if there is none
-// until the next Step. The slice belongs to the pipe; it may be read and overwritten until the next
-// call of Next or [Pipe.Receive].
+// Next removes and returns the next packet that has arrived, or reports false if there is none until the next Step. The
+// slice belongs to the pipe; it may be overwritten until the next call of Next or [Pipe.Receive].
 func (p *Pipe) Next() ([]byte, bool) {
 	if p.lent != nil {
 		p.recycle(p.lent)
@@ -178,9 +174,8 @@ func (p *Pipe) Next() ([]byte, bool) {
 	return f.data, true
 }
 
-// Receive calls fn with all packets that have arrived. The slice belongs to the pipe; fn may read
-// and overwrite it until it returns. Packets that fn sends into the same pipe are left for a later
-// call, even if they arrive immediately.
+// Receive calls fn with all packets that have arrived. The slice belongs to the pipe; fn may overwrite it until it
+// returns. Packets that fn sends into the same pipe are left for a later call.
 func (p *Pipe) Receive(fn func(packet []byte)) {
 	// Packets that enter from here on arrive no sooner and have a higher order, so they come after
 	// all earlier ones.
@@ -201,12 +196,8 @@ func (p *Pipe) Now() int64 { return p.now }
 // Stats returns the counters so far.
 func (p *Pipe) Stats() Stats { return p.stats }
 
-// Pending returns the number of packets and copies inside the pipe: waiting for bandwidth, in
-// flight, or arrived but not yet received.
+// Pending returns the number of packets and copies inside the pipe: waiting, in flight, or arrived but not received.
 func (p *Pipe) Pending() int { return p.waiting + len(p.flight.heap) }
-
-// Idle reports whether the pipe is empty: without a Send, nothing will ever arrive.
-func (p *Pipe) Idle() bool { return p.Pending() == 0 }
 
 // clone copies a packet into a buffer of the pipe.
 func (p *Pipe) clone(data []byte) []byte {

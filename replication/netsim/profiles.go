@@ -99,8 +99,7 @@ func ProfileNames() (names []string) {
 //	mobile   busy Wi-Fi or a phone indoors: 90 ms, 5 % lost, an outage of 200 ms every 20 seconds, 1 Mbit/s
 //	awful    a phone on a train: 200 ms, 15 % lost, an outage of half a second every 10 seconds, 256 kbit/s, and some
 //	         packets arrive damaged
-//	hostile  not a real network but a test bench: a quarter lost, a quarter duplicated, a third reordered, a tenth
-//	         damaged, outages
+//	hostile  a test bench: a quarter lost, a quarter duplicated, a third reordered, a tenth damaged, outages
 //
 // Panics if rate is not a positive finite number.
 func Profile(name string, rate float64) (Config, error) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Ticks converts a duration to ticks at a rate of ticks per second, for the
-// fields of [Config]: 50 ms at 60 Hz are 3 ticks. Fractions are kept.
+// Ticks converts a duration to ticks at a rate of ticks per second, for the fields of [Config]: 50 ms at 60 Hz are 3
+// ticks. Fractions are kept.
 //
 // Panics if d is negative, or rate is not a positive finite number.
 func Ticks(d time.Duration, rate float64) float64 {
@@ -18,9 +18,8 @@ func Ticks(d time.Duration, rate float64) float64 {
 	return d.Seconds() * rate
 }
 
-// BytesPerTick converts bits per second to bytes per tick for [Config.Bandwidth], at a rate of
-// ticks per second: 256,000 bit/s at 20 Hz are 1,600 bytes per tick. The result is rounded
-// down, but at least 1, because 0 would mean unlimited.
+// BytesPerTick converts bits per second to bytes per tick for [Config.Bandwidth], at a rate of ticks per second:
+// 256,000 bit/s at 20 Hz are 1,600 bytes. The result is rounded down, but at least 1, because 0 would mean unlimited.
 //
 // Panics if bitsPerSecond or rate is not a positive finite number.
 func BytesPerTick(bitsPerSecond, rate float64) int {

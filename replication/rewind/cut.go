@@ -1,14 +1,14 @@
 package rewind
 
 import (
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/arrival"
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
+	"github.com/arche-replicate/arche-replicate/replication/internal/history"
 )
 
 // A cut is a component whose changes are discontinuities.
 type cut struct {
-	past *delta.History
+	past *history.Rows
 	blend.Cut
 }
 
@@ -18,7 +18,7 @@ func cutsBetween(cuts []cut, slot int, r *arrival.Around) bool {
 		c := &cuts[i]
 		a, before := c.past.At(slot, r.From)
 		b, after := c.past.At(slot, r.To)
-		if before == delta.Present && after == delta.Present && c.Between(a, b) {
+		if before == history.Present && after == history.Present && c.Between(a, b) {
 			return true
 		}
 	}

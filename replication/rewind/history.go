@@ -27,6 +27,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/arrival"
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
+	"github.com/arche-replicate/arche-replicate/replication/internal/history"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 	"github.com/mlange-42/arche/ecs"
@@ -59,11 +60,11 @@ type kept struct {
 	comp   *schema.Component
 	kernel *blend.Kernel
 	curve  *blend.Curve // nil: it moves straight
-	past   *delta.History
+	past   *history.Rows
 	second unsafe.Pointer // memory for a value
 
 	from, to   unsafe.Pointer // memory for two velocities, if there is a curve
-	velocities *delta.History
+	velocities *history.Rows
 	raw        any // *ring[T] if the component is not in the schema
 }
 

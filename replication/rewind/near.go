@@ -4,9 +4,9 @@ import (
 	"reflect"
 	"unsafe"
 
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/arrival"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/history"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -70,7 +70,7 @@ func (h *History) Near(v View, low, high [3]float64, fn func(e ecs.Entity)) {
 	}
 	k, slots := p.kept, &h.in.Snap.Slots
 	var r arrival.Around
-	var versions delta.Versions
+	var versions history.Versions
 	for b, alive := range slots.Alive {
 		if slots.Class(b) != k.comp.Class {
 			continue

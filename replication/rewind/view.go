@@ -12,6 +12,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/arrival"
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
+	"github.com/arche-replicate/arche-replicate/replication/internal/history"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
@@ -205,7 +206,7 @@ func (v *View) value(k *kept, slot int, p unsafe.Pointer) bool {
 // bend finds the velocities at both ends of the way between two states, which the kernel has prepared. It returns false
 // if the way is straight.
 func (v *View) bend(k *kept, slot int, r *arrival.Around, way unsafe.Pointer) bool {
-	var versions delta.Versions
+	var versions history.Versions
 	if k.curve == nil || !k.velocities.Find(slot, &versions) {
 		return false
 	}
@@ -245,7 +246,7 @@ func (v *View) named(words []uint32) (e ecs.Entity) {
 // rows returns the rows of a component between which the client blended, the second one nil if there was only one, or
 // both nil.
 func (v *View) rows(k *kept, slot int, r *arrival.Around) (first, second []uint32) {
-	var versions delta.Versions
+	var versions history.Versions
 	if !k.past.Find(slot, &versions) {
 		return nil, nil
 	}
@@ -275,7 +276,7 @@ func (v *View) rows(k *kept, slot int, r *arrival.Around) (first, second []uint3
 }
 
 // newestRow returns the row of the newest state that the client had, or nil if it had none.
-func (v *View) newestRow(versions *delta.Versions, slot int) []uint32 {
+func (v *View) newestRow(versions *history.Versions, slot int) []uint32 {
 	s := v.history.in.Snap
 	at := v.time.Tick + v.newer
 	if at.After(s.Tick) {
@@ -290,12 +291,12 @@ func (v *View) newestRow(versions *delta.Versions, slot int) []uint32 {
 
 // row returns the row of a slot at a tick, or nil if it had none. If that is too long ago to be known, it was probably
 // that of the oldest tick for which all rows are known; but not if the entity went out of view before that.
-func (v *View) row(versions *delta.Versions, at delta.Tick, lost bool) []uint32 {
+func (v *View) row(versions *history.Versions, at delta.Tick, lost bool) []uint32 {
 	row, found := versions.At(at)
-	if found == delta.Forgotten && !lost {
+	if found == history.Forgotten && !lost {
 		row, found = versions.At(v.history.in.Snap.Tick - delta.Tick(v.history.in.Opts.Window))
 	}
-	if found != delta.Present {
+	if found != history.Present {
 		return nil
 	}
 	return row

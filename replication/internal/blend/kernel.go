@@ -226,9 +226,9 @@ func (k *Kernel) Blend(p unsafe.Pointer, a, b []uint32, f float32) {
 		return
 	}
 	for _, c := range k.fixed { // does what the rest does, with less effort
-		from, _ := c.Codec.Fixed.Decode32(c.Code(a))
-		second, _ := c.Codec.Fixed.Decode32(c.Code(b))
-		*(*float32)(unsafe.Add(p, c.Offset())) = from + float32((second-from)*f)
+		from, _ := c.Codec.Fixed.Decode(c.Code(a))
+		second, _ := c.Codec.Fixed.Decode(c.Code(b))
+		*(*float32)(unsafe.Add(p, c.Offset())) = float32(from) + float32((float32(second)-float32(from))*f)
 	}
 	if len(k.fixed) > 0 {
 		return

@@ -45,12 +45,15 @@ const (
 	tickLengths = 8
 	LifeLengths = 6
 	KindSteps   = int(wire.LastEntryKind) - 1 // without EntryNamed
-	spanTree    = 1 << delta.SpanBits         // decision 0 is not in use
+	spanTree    = 1 << spanBits               // decision 0 is not in use
 	nearTree    = 1 << nearBits
 	nearBits    = 4
+	spanBits    = 5
 )
 
 var _ = [delta.HeadDecisions - headsInUse]struct{}{}
+
+var _ = [1]struct{}{}[delta.MaxSpan-1<<spanBits] // they are equal
 
 // The chain state of a slot: whether the packets of the chain carried it.
 const (

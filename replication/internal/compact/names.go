@@ -129,7 +129,7 @@ func (x *Writer) putOther(c *delta.Compact, chain int, name *Name, first Name) {
 	}
 	c.PutHead(&x.E, headTwo+chain, name.Span != 0)
 	if name.Span != 0 {
-		x.putTree(c, headSpan, uint(name.Span-1), delta.SpanBits)
+		x.putTree(c, headSpan, uint(name.Span-1), spanBits)
 		x.putTree(c, headThird, uint(name.Third), nearBits)
 		if name.Third != 0 {
 			x.putTree(c, headFourth, uint(name.Fourth), nearBits)
@@ -169,7 +169,7 @@ func (x *Reader) getOther(chain int, first Name) Name {
 		}
 	}
 	if c.GetHead(d, headTwo+chain) {
-		name.Span = delta.Tick(x.getTree(headSpan, delta.SpanBits)) + 1
+		name.Span = delta.Tick(x.getTree(headSpan, spanBits)) + 1
 		name.Third = delta.Tick(x.getTree(headThird, nearBits))
 		if name.Third != 0 {
 			name.Fourth = delta.Tick(x.getTree(headFourth, nearBits))

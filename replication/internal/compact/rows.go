@@ -2,6 +2,7 @@ package compact
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/history"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -95,7 +96,7 @@ func (c *Coder) Gather(s *snapshot.Snapshot, slot int, name Name, entry *Entry) 
 
 // load sets past to the rows of the named baselines. It returns false if the history no longer has
 // one of them.
-func (n *Name) load(past *delta.Past, v *delta.Versions, ratio, ratio3, ratio4 int64) (known bool) {
+func (n *Name) load(past *delta.Past, v *history.Versions, ratio, ratio3, ratio4 int64) (known bool) {
 	if past.Base, known = Before(v, n.A1); !known || past.Base == nil || ratio == 0 {
 		return known
 	}
@@ -132,12 +133,12 @@ func (n *Name) Ratios(now delta.Tick) (ratio, ratio3, ratio4 int64) {
 
 // Before returns the row at an earlier tick, or nil if there was none. It returns false if the
 // history no longer has it.
-func Before(v *delta.Versions, t delta.Tick) (row []uint32, known bool) {
+func Before(v *history.Versions, t delta.Tick) (row []uint32, known bool) {
 	row, found := v.At(t)
-	if found == delta.Absent {
+	if found == history.Absent {
 		row = nil
 	}
-	return row, found != delta.Forgotten
+	return row, found != history.Forgotten
 }
 
 // SetAt returns the component set of a slot at an earlier tick. It returns false if the history no
@@ -145,9 +146,9 @@ func Before(v *delta.Versions, t delta.Tick) (row []uint32, known bool) {
 func SetAt(s *snapshot.Snapshot, slot int, t delta.Tick) (set wire.ComponentSet, known bool) {
 	for k, h := range s.Histories {
 		switch _, found := h.At(slot, t); found {
-		case delta.Forgotten:
+		case history.Forgotten:
 			return set, false
-		case delta.Present:
+		case history.Present:
 			set.Add(k)
 		}
 	}

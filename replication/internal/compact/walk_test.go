@@ -103,7 +103,7 @@ func randomHeads(rng *rand.Rand, limit int, now delta.Tick) (heads []head) {
 		}
 		name := Name{A1: now - 1 - delta.Tick(rng.IntN(3))}
 		if rng.IntN(3) > 0 {
-			name.Span = 1 + delta.Tick(rng.IntN(2))*delta.Tick(rng.IntN(1<<delta.SpanBits))
+			name.Span = 1 + delta.Tick(rng.IntN(2))*delta.Tick(rng.IntN(1<<spanBits))
 			name.Third = delta.Tick(rng.IntN(2)) * delta.Tick(rng.IntN(1<<nearBits))
 			if name.Third != 0 {
 				name.Fourth = delta.Tick(rng.IntN(2)) * delta.Tick(rng.IntN(1<<nearBits))

@@ -46,7 +46,6 @@ func (c *PacketSets) Begin(now delta.Tick) {
 	c.tick = now
 	c.most = max(c.most, len(c.List))
 	c.List = c.List[:0]
-	c.columns.SetShift(c.snap.Steady.Shift)
 	if c.tick%ackstate.ResizeTicks == 0 {
 		if keep := 2 * c.most; keep < cap(c.List) {
 			clear(c.List[keep:cap(c.List)])
@@ -189,6 +188,7 @@ func (c *PacketSets) addBlock(set *PacketSet, b int, changed uint64) {
 	set.enter(b, c.tick, c.snap.Steady.Shift)
 	of := delta.Against{
 		Slots: changed, A1: set.Base, A2: set.Second, Ratio: delta.Ratio(c.tick, set.Base, set.Second),
+		Shift: c.snap.Steady.Shift,
 	}
 	if changed = c.encodeColumns(b, of); changed == 0 || c.tryBlock(set, b, changed) {
 		return

@@ -10,6 +10,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/quantize"
+	"github.com/arche-replicate/arche-replicate/replication/internal/history"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -45,14 +46,13 @@ type Codec struct {
 	Max   uint64       // largest value of each code; longest text in bytes
 	Size  int          // bytes of an array that holds a text
 	Text  string       // canonical type and tag, as the schema text has them
-	Int   quantize.Int
-	Uint  quantize.Uint
+	Int   quantize.Int[int64]
+	Uint  quantize.Int[uint64]
 	Fixed quantize.Fixed
 	Float quantize.Float
 	Angle quantize.Angle
 	Unit  quantize.UnitVector
 	Quat  quantize.Quat
-	step  quantize.IntStep
 	kind  delta.Kind // how the codes change from tick to tick
 	holds bool       // the field does not move between two states: the tag has jump or hold
 	reach float64    // from how far a recorded code is held, in steps; 0 if none is
@@ -230,11 +230,11 @@ func (q *Codec) AppendLayout(fields []delta.Field, name string) []delta.Field {
 // Holds reports whether recorded codes of the field may be held.
 func (q *Codec) Holds() bool { return q.reach > 0 }
 
-// AppendNear appends the masks of a value's words for [delta.History.Keep].
+// AppendNear appends the masks of a value's words for [history.Rows.Keep].
 func (q *Codec) AppendNear(masks []uint32) []uint32 {
-	first, usual := len(masks), delta.KeepEqual
+	first, usual := len(masks), history.KeepEqual
 	if q.reach > 0 {
-		usual = delta.KeepOne
+		usual = history.KeepOne
 	}
 	for range q.Words() {
 		masks = append(masks, usual)
@@ -242,9 +242,9 @@ func (q *Codec) AppendNear(masks []uint32) []uint32 {
 	switch {
 	case q.reach == 0:
 	case q.Op == OpQuat:
-		masks[first] = delta.KeepQuat
+		masks[first] = history.KeepQuat
 	case q.Op == OpUnit:
-		masks[first] = delta.KeepPair // the other one changes its sign at the edges of the square
+		masks[first] = history.KeepPair // the other one changes its sign at the edges of the square
 	case q.Op == OpAngle && q.Bits > 32:
 		masks[first+1] &= uint32(q.Max >> 32)
 	case q.Op == OpAngle:
@@ -277,7 +277,7 @@ func (q *Codec) StepCode(v int64, positive bool) (code uint64, ok bool) {
 	if v < 0 && positive {
 		return q.Max, false
 	}
-	return q.step.Encode(v)
+	return q.Int.Encode(v)
 }
 
 // WrapCode returns the code of an integer that wraps round, given like that of [Codec.StepCode].
@@ -294,12 +294,10 @@ func (q *Codec) WrapCode(v int64, positive bool) (code uint64) {
 func (q *Codec) IntegerRange(low, high uint64) (least, most uint64) {
 	var from, to int64
 	switch q.Op {
-	case OpInt, OpIntWrap:
+	case OpInt, OpIntWrap, OpIntStep:
 		from, to = q.Int.Range()
 	case OpUint:
 		return q.Uint.Range()
-	case OpIntStep:
-		from, to = q.step.Range()
 	default:
 		return low, high
 	}
@@ -310,9 +308,7 @@ func (q *Codec) IntegerRange(low, high uint64) (least, most uint64) {
 // integer that it replaces: flags keep its bits that are not replicated.
 func (q *Codec) IntegerValue(code uint64, old int64) (v int64) {
 	switch q.Op {
-	case OpIntStep:
-		v, _ = q.step.Decode(code)
-	case OpIntWrap:
+	case OpIntStep, OpIntWrap:
 		v, _ = q.Int.Decode(code)
 	default:
 		v = old&^int64(q.Max) | int64(code&q.Max)

@@ -106,8 +106,8 @@ func distances(q *Codec, code, recorded uint64, p unsafe.Pointer) (from, gap flo
 		period := q.Angle.Period()
 		return math.Abs(math.Remainder(floatAt(q, p, 0)-at, period)), math.Ldexp(period, -int(q.Bits))
 	default:
-		low, _ := q.step.Decode(recorded)
-		high, _ := q.step.Decode(code)
+		low, _ := q.Int.Decode(recorded)
+		high, _ := q.Int.Decode(code)
 		return apart(integerAt(q, p), low), apart(high, low)
 	}
 	return math.Abs(floatAt(q, p, 0) - at), math.Abs(next - at)

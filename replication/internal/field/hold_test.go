@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/history"
 )
 
 // A heldField is a field of some floats with a tag.
@@ -174,7 +174,7 @@ func TestCodesAreHeldWithinTheMargin(t *testing.T) {
 			require.Equal(t, recorded, words, "%s: %v after %v", f.tag, few, v)
 			if differ(own, recorded) {
 				held++
-				asked, h := false, delta.NewHistory(len(own), 1)
+				asked, h := false, history.New(len(own), 1)
 				h.Keep(near, func(int, []uint32, []uint32) bool { asked = true; return false })
 				h.Set(7, 1, 1, recorded)
 				require.True(t, h.Set(7, 2, 1, own))

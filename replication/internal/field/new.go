@@ -241,13 +241,13 @@ func (b *builder) unsigned() error {
 }
 
 func (b *builder) int(low, high int64) (err error) {
-	b.Int, err = quantize.NewInt(low, high)
+	b.Int, err = quantize.NewInt(low, high, 1)
 	b.Op, b.Bits, b.Max = OpInt, b.Int.Bits(), b.Int.Max()
 	return err
 }
 
 func (b *builder) uint(low, high uint64) (err error) {
-	b.Uint, err = quantize.NewUint(low, high)
+	b.Uint, err = quantize.NewInt(low, high, 1)
 	b.Op, b.Bits, b.Max = OpUint, b.Uint.Bits(), b.Uint.Max()
 	return err
 }
@@ -268,7 +268,7 @@ func (b *builder) checkRange(okLow, okHigh, ordered bool) error {
 // grid is for an integer with a range and step or wrap.
 func (b *builder) grid(low, high int64) (err error) {
 	if !b.tag.step.given {
-		b.Int, err = quantize.NewInt(low, high)
+		b.Int, err = quantize.NewInt(low, high, 1)
 		b.Op, b.Bits, b.Max = OpIntWrap, b.Int.Bits(), b.Int.Max()
 		return err
 	}
@@ -283,8 +283,8 @@ func (b *builder) grid(low, high int64) (err error) {
 	case step == 1:
 		return b.int(low, high)
 	}
-	b.step, err = quantize.NewIntStep(low, high, int64(step))
-	b.Op, b.Bits, b.Max = OpIntStep, b.step.Bits(), b.step.Max()
+	b.Int, err = quantize.NewInt(low, high, int64(step))
+	b.Op, b.Bits, b.Max = OpIntStep, b.Int.Bits(), b.Int.Max()
 	b.Text += fmt.Sprintf(",step=%d", int64(step))
 	return err
 }

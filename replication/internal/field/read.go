@@ -114,9 +114,14 @@ func readBools(c column) {
 
 func readInts[T int8 | int16 | int32 | int64 | int](c column) (clamped int) {
 	dst, words, p, stride, at := c.dst, c.words, c.p, c.stride, uintptr(0)
-	q, wide := c.codec.Int, c.codec.Bits > 32
+	q, wide := &c.codec.Int, c.codec.Bits > 32
+	low, high := q.Range()
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
-		code, ok := q.Encode(int64(*(*T)(unsafe.Add(p, at))))
+		v := int64(*(*T)(unsafe.Add(p, at)))
+		code, ok := uint64(v)-uint64(low), true
+		if v < low || v > high {
+			code, ok = q.Encode(v)
+		}
 		dst[w] = uint32(code)
 		if wide {
 			dst[w+1] = uint32(code >> 32)
@@ -130,9 +135,14 @@ func readInts[T int8 | int16 | int32 | int64 | int](c column) (clamped int) {
 
 func readUints[T uint8 | uint16 | uint32 | uint64 | uint](c column) (clamped int) {
 	dst, words, p, stride, at := c.dst, c.words, c.p, c.stride, uintptr(0)
-	q, wide := c.codec.Uint, c.codec.Bits > 32
+	q, wide := &c.codec.Uint, c.codec.Bits > 32
+	low, high := q.Range()
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
-		code, ok := q.Encode(uint64(*(*T)(unsafe.Add(p, at))))
+		v := uint64(*(*T)(unsafe.Add(p, at)))
+		code, ok := v-low, true
+		if v < low || v > high {
+			code, ok = q.Encode(v)
+		}
 		dst[w] = uint32(code)
 		if wide {
 			dst[w+1] = uint32(code >> 32)

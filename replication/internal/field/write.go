@@ -71,7 +71,8 @@ func (q *Codec) WriteColumn(rows []Written, offset uintptr, word int) {
 	case q.Op == OpFixed && q.Kind == reflect.Float32 && q.Bits <= 32:
 		for i := range rows {
 			w := &rows[i]
-			*(*float32)(unsafe.Add(w.At, offset)), _ = q.Fixed.Decode32(uint64(w.Row[word]))
+			v, _ := q.Fixed.Decode(uint64(w.Row[word]))
+			*(*float32)(unsafe.Add(w.At, offset)) = float32(v)
 		}
 	case q.Op == OpQuat && q.Kind == reflect.Float32:
 		for i := range rows {
@@ -87,22 +88,17 @@ func (q *Codec) WriteColumn(rows []Written, offset uintptr, word int) {
 }
 
 func (q *Codec) write32(p unsafe.Pointer, words []uint32) {
-	v := (*float32)(p)
 	switch q.Op {
 	case OpRaw:
 		*(*uint32)(p) = words[0]
-	case OpFixed:
-		*v, _ = q.Fixed.Decode32(q.Code(words))
-	case OpFloat:
-		*v, _ = q.Float.Decode32(q.Code(words))
-	case OpHalf:
-		*v, _ = quantize.Half{}.Decode32(q.Code(words))
-	case OpAngle:
-		*v, _ = q.Angle.Decode32(q.Code(words))
 	case OpUnit:
 		*(*[3]float32)(p), _ = q.Unit.Decode32(uint64(words[0]), uint64(words[1]))
 	case OpQuat:
 		*(*[4]float32)(p), _ = q.Quat.Decode32(QuatCode(words))
+	default:
+		var v float64
+		q.write64(unsafe.Pointer(&v), words)
+		*(*float32)(p) = float32(v)
 	}
 }
 

@@ -108,7 +108,7 @@ func (c *compactEntries) beginUpdate(_ int, ratio, ratio3, ratio4 int64) (onlyMo
 
 func (c *compactEntries) row(k int, dst, base, base2, base3, base4 []uint32) (changed, ok bool) {
 	c.past.Base, c.past.Base2, c.past.Near, c.past.Mid = base, base2, base3, base4
-	changed = c.Coder.DecodeChange(&c.D, k, dst, &c.past)
+	changed = c.Coder.DecodeRow(&c.D, k, dst, &c.past)
 	return changed, c.D.Err() == nil
 }
 
@@ -131,7 +131,7 @@ func (c *compactEntries) alike(places []Place, rows []uint32, b *baselines) (wor
 		past.Base, past.Base2 = words1[from:to:to], words2[from:to:to]
 		past.Near, past.Mid = words3[from:to:to], words4[from:to:to]
 		row := rows[from:to:to]
-		if !c.Coder.DecodeChange(&c.D, at.Number, row, &past) {
+		if !c.Coder.DecodeRow(&c.D, at.Number, row, &past) {
 			work++
 			continue
 		}

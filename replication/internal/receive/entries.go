@@ -247,7 +247,7 @@ func (b *baselines) find(held *HeldStates, name *compact.Name, now delta.Tick) b
 func (rc *Receiver) noteMissing(m *Replica, e *entryHead, tick delta.Tick) error {
 	late := m != nil && m.Any && !tick.After(m.Newest)
 	if !late && len(rc.Missing) < wire.MaxMissing {
-		low := uint32(e.baselines.A1) % (1 << delta.NameBits)
+		low := uint32(e.baselines.A1) & delta.MaxAge
 		rc.Missing = append(rc.Missing, wire.MissingBaseline{Slot: e.slot, Low: low})
 	}
 	return wire.ErrMissingBaseline

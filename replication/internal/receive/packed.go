@@ -24,7 +24,7 @@ type packedEntries struct {
 // begin starts a packet whose entries end at bit end. Their slots refer to those of former packets.
 func (p *packedEntries) begin(body []byte, end int, limit uint32, tick delta.Tick, former *slotHistory) error {
 	p.r, p.base, p.apart = bitbuf.NewReader(body), tick-1, false
-	p.context = wire.Context{Names: delta.NamesAt(tick)}
+	p.context = wire.Context{Names: delta.NewNames(tick)}
 	if end == 0 {
 		p.slots.Reset()
 		return nil

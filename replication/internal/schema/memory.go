@@ -54,7 +54,7 @@ func (c *Component) Holds() bool {
 	return slices.ContainsFunc(c.Columns, func(col Column) bool { return col.Codec.Holds() })
 }
 
-// Near returns a mask for each word of a row, for [delta.History.Keep].
+// Near returns a mask for each word of a row, for [history.Rows.Keep].
 func (c *Component) Near() (masks []uint32) {
 	for i := range c.Columns {
 		masks = c.Columns[i].Codec.AppendNear(masks)

@@ -70,7 +70,7 @@ func (k *packetWriter) open(front delta.Baselines) {
 	if k.Compact == nil {
 		k.w.Reset(k.cache.Contents[:len(k.out.box.packet)-k.body])
 	}
-	k.Context = wire.Context{Names: delta.NamesFrom(k.snap.Tick, front)}
+	k.Context = wire.Context{Names: delta.NewNames(k.snap.Tick, front)}
 	k.sent = k.acked.Log.Begin(k.snap.Tick)
 	k.sent.Apart = k.apart
 	k.isOpen, k.work = true, 0

@@ -7,6 +7,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/history"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
@@ -48,7 +49,7 @@ type capture struct {
 const CaptureRows = 64
 
 // Init prepares captures of a world into histories of the components.
-func (c *capture) Init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) ecs.ID, histories []*delta.History) {
+func (c *capture) Init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) ecs.ID, histories []*history.Rows) {
 	c.Marker, c.Owner = marker(w), newOwner()
 	c.probe.Wanted = ecs.All(c.Marker)
 	words := 0

@@ -6,6 +6,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/history"
 )
 
 // A Steadiness measures how steady the motion in the world is, from a sample of what changes.
@@ -56,7 +57,7 @@ func (m *Steadiness) Begin(ages, peers int) {
 // whether all peers see all entities: what a peer is sent must not depend on what it does not see.
 func (m *Steadiness) Measure(s *Snapshot, open bool) {
 	m.open = open
-	if m.Shift = delta.NoShift; !open {
+	if m.Shift = 0; !open {
 		return // what is hidden now must not show later either
 	}
 	if random := uint64(s.Tick) * 0x9e3779b97f4a7c15; m.samplesAt(random) { // multiplicative hashing
@@ -102,14 +103,12 @@ func (m *Steadiness) sample(s *Snapshot, random uint64) {
 	if n == 0 {
 		return
 	}
-	if changes <= sampleSlots && int(random>>8&0xff)%changes < seen { // the share of the packet that was seen
+	fills := changes <= sampleSlots && int(random>>8&0xff)%changes < seen // the share of the packet that was seen
+	if fills {
 		m.spans.packet()
-		for i := range m.shifts {
-			m.shifts[i].Packet()
-		}
 	}
 	for i := range m.shifts {
-		m.suits[i] = m.shifts[i].Next()
+		m.suits[i] = m.shifts[i].Next(fills)
 	}
 	best := m.spans.next()
 	found, span := m.suits[best], Spans[best]
@@ -130,13 +129,13 @@ func (m *Steadiness) see(s *Snapshot, b int, slots uint64) {
 
 // seeRows shows the meters of shifts what changed in a slot.
 func (m *Steadiness) seeRows(s *Snapshot, slot int, a1 delta.Tick) {
-	var v delta.Versions
+	var v history.Versions
 	for c, h := range s.Histories {
 		if !h.Find(slot, &v) || v.Began() != s.Tick {
 			continue
 		}
 		base, was := v.At(a1)
-		if was != delta.Present {
+		if was != history.Present {
 			continue
 		}
 		for i, span := range Spans {
@@ -144,7 +143,7 @@ func (m *Steadiness) seeRows(s *Snapshot, slot int, a1 delta.Tick) {
 			if a2.Before(s.Slots.Info[slot].Born) {
 				break
 			}
-			if base2, was := v.At(a2); was == delta.Present {
+			if base2, was := v.At(a2); was == history.Present {
 				m.shifts[i].See(m.packed, c, v.Row(), base, base2, delta.Ratio(s.Tick, a1, a2))
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/history"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
@@ -35,7 +36,7 @@ type Snapshot struct {
 	Tick  delta.Tick
 
 	Capture   capture
-	Histories []*delta.History // by component
+	Histories []*history.Rows // by component
 	Slots     SlotTable
 	Bases     BaseGrid
 	Steady    Steadiness
@@ -72,7 +73,9 @@ func (s *Snapshot) Sure(slot int, at delta.Tick) bool {
 func (s *Snapshot) BeginColumns(c *delta.Columns, b int, slots uint64, components *wire.ComponentSet, oldest delta.Tick) {
 	c.Begin(oldest)
 	for k := range components.All() {
-		c.Add(k, s.Histories[k], b<<6, slots)
+		if rows := s.Histories[k].Block(b << 6); rows != nil {
+			c.Add(k, rows, slots)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 	// Another distance must save a sixty-fourth of the bits, and leastSaved bits, before it replaces the present one.
 	leastGain, leastSaved = 64, 128
 	// namedSpan is how many bits more a packet takes whose second baseline is not the one that is cheapest to name.
-	namedSpan = 1 + delta.SpanBits
+	namedSpan = 1 + 5 // a bit, and the distance up to delta.MaxSpan
 )
 
 // SecondAt returns the newest tick that peers have in common as second baseline, at least so many ticks before a first
@@ -51,8 +51,7 @@ func (m *spanMeter) see(s *Snapshot, b int, slots uint64, a1 delta.Tick, shifts 
 	var took [len(Spans)]uint32
 	for i := len(Spans) - 1; i >= 0; i-- { // what has the farthest baseline has the others
 		a2 := secondOf(s.Tick, a1, Spans[i])
-		m.columns.SetShift(shifts[i])
-		slots = m.columns.Encode(delta.Against{Slots: slots, A1: a1, A2: a2, Ratio: delta.Ratio(s.Tick, a1, a2)})
+		slots = m.columns.Encode(delta.Against{Slots: slots, A1: a1, A2: a2, Ratio: delta.Ratio(s.Tick, a1, a2), Shift: shifts[i]})
 		for slot := range bitset.Slots(b, slots) {
 			took[i] += uint32(m.columns.Bits(slot))
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/history"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
@@ -46,7 +47,7 @@ type member struct {
 	part      int // 1 + the index in Table.parts, or 0 if it has no condition
 	id        ecs.ID
 	values    *schema.Component
-	history   *delta.History
+	history   *history.Rows
 	Blocks    []MemberBlock
 	bytes     []byte         // of the values of each block, if they are kept
 	strings   []string       // the strings in them

@@ -21,8 +21,11 @@ const (
 	mostWords    = 1<<wordsBits - 1 // stands for all
 	sequenceBits = 16
 	MaxMissing   = 16
-	missingBits  = 32 + delta.NameBits
+	ageBits      = 8 // of ticks up to delta.MaxAge old
+	missingBits  = 32 + ageBits
 )
+
+var _ = [1]struct{}{}[delta.MaxAge-(1<<ageBits-1)] // they are equal
 
 // MissingBaseline is the baseline that an update of a slot needed.
 type MissingBaseline struct {
@@ -55,7 +58,7 @@ func (a *Ack) Write(w *bitbuf.Writer) {
 	}
 	for _, m := range a.Missing[:a.Lacks] {
 		w.WriteBits(uint64(m.Slot), 32)
-		w.WriteBits(uint64(m.Low), delta.NameBits)
+		w.WriteBits(uint64(m.Low), ageBits)
 	}
 }
 
@@ -80,7 +83,7 @@ func (a *Ack) Parse(body []byte, next uint32) error {
 	}
 	for i := range a.Missing[:a.Lacks] {
 		a.Missing[i].Slot = uint32(r.ReadBits(32))
-		a.Missing[i].Low = uint32(r.ReadBits(delta.NameBits))
+		a.Missing[i].Low = uint32(r.ReadBits(ageBits))
 	}
 	if r.Err() != nil || r.Remaining() > 0 {
 		return ErrMalformed

@@ -14,7 +14,7 @@ type Front struct {
 
 // Write appends the front of a packet of a tick.
 func (f *Front) Write(w *bitbuf.Writer, tick delta.Tick) {
-	names := delta.NamesAt(tick)
+	names := delta.NewNames(tick)
 	names.Write(w, f.Baselines)
 	f.Shift.Write(w)
 }

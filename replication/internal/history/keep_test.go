@@ -1,10 +1,12 @@
-package delta
+package history
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 // circle is the number of codes of the first word if that wraps.
@@ -30,7 +32,7 @@ func TestKeptRowsAreNoChange(t *testing.T) {
 	const slots = 200
 	for play := range 10 {
 		words, wraps := play/2+1, play%2 == 0
-		h, truth, tick := NewHistory(words, 8), map[uint32][]uint32{}, Tick(1<<32-50)
+		h, truth, tick := New(words, 8), map[uint32][]uint32{}, delta.Tick(1<<32-50)
 		var given, asked []uint32 // the rows of a call, and of which the history asked
 		masks := slices.Repeat([]uint32{KeepOne}, words)
 		if wraps {
@@ -83,7 +85,7 @@ func TestKeptRowsAreNoChange(t *testing.T) {
 				}
 			}
 			changed := make([]uint64, (len(set)+63)/64)
-			h.SetRows(set, tick, func(int) Tick { return tick }, given, changed)
+			h.SetRows(set, tick, func(int) delta.Tick { return tick }, given, changed)
 			var got []int
 			for i := range set {
 				if changed[i/64]>>(i%64)&1 != 0 {
@@ -103,5 +105,5 @@ func TestKeptRowsAreNoChange(t *testing.T) {
 		}
 		require.Greater(t, kept, 100)
 	}
-	require.PanicsWithValue(t, "delta: Keep needs a mask for each word of a row", func() { NewHistory(2, 8).Keep([]uint32{KeepOne}, nil) })
+	require.PanicsWithValue(t, "history: Keep needs a mask for each word of a row", func() { New(2, 8).Keep([]uint32{KeepOne}, nil) })
 }

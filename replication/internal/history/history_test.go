@@ -1,4 +1,4 @@
-package delta
+package history
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 // A fullLog is the naive twin of a History: it keeps every version for ever, by ticks
@@ -61,7 +63,7 @@ func (s *slotLog) put(now uint64, row []uint32, has bool) bool {
 // A historyTest runs a History and its twin side by side.
 type historyTest struct {
 	t      testing.TB
-	h      *History
+	h      *Rows
 	log    fullLog
 	blocks map[int]*blockLog
 	words  int
@@ -71,7 +73,7 @@ type historyTest struct {
 }
 
 func newHistoryTest(t testing.TB, words, window int, now uint64) *historyTest {
-	return &historyTest{t, NewHistory(words, window), fullLog{}, map[int]*blockLog{}, words, uint64(window), now, 0}
+	return &historyTest{t, New(words, window), fullLog{}, map[int]*blockLog{}, words, uint64(window), now, 0}
 }
 
 // block returns the log of a slot's block.
@@ -95,7 +97,7 @@ func (x *historyTest) put(slot int, row []uint32, has bool) bool {
 
 // refresh lets both forget.
 func (x *historyTest) refresh(slot int, limit uint64) {
-	x.h.Refresh(slot, Tick(limit))
+	x.h.Refresh(slot, delta.Tick(limit))
 	b, l := x.block(slot), x.log[slot]
 	b.forgotten = max(b.forgotten, limit)
 	if n := l.newest(); l.known && n.tick < limit {
@@ -124,7 +126,7 @@ func checkHistory(t testing.TB, words, window int, s *script) {
 			x.h.Begin(slot)
 			x.log.begin(slot, x.now)
 		case op == 6:
-			x.require(x.put(slot, nil, false) == x.h.Remove(slot, Tick(x.now)), "Remove of %d", slot)
+			x.require(x.put(slot, nil, false) == x.h.Remove(slot, delta.Tick(x.now)), "Remove of %d", slot)
 		case op == 7:
 			x.refresh(slot, x.now-min(uint64(s.byte()), x.now-l.born()))
 		default:
@@ -132,7 +134,7 @@ func checkHistory(t testing.TB, words, window int, s *script) {
 			for i := range row {
 				row[i] = uint32(s.below(3))
 			}
-			changed := x.h.Set(slot, Tick(x.now), Tick(l.born()), row)
+			changed := x.h.Set(slot, delta.Tick(x.now), delta.Tick(l.born()), row)
 			x.require(x.put(slot, slices.Clone(row), true) == changed, "Set of %d to %v", slot, row)
 			l.known = true
 			clear(row) // the history has its own copy
@@ -156,7 +158,7 @@ func (x *historyTest) check(slot int) {
 	x.require(x.h.Has(slot) == n.has, "Has(%d)", slot)
 	if n.has {
 		x.require(slices.Equal(x.h.Row(slot), n.row), "Row(%d) is %v, want %v", slot, x.h.Row(slot), n.row)
-		x.require(x.h.Began(slot) == Tick(max(n.tick, l.refreshed)), "Began(%d)", slot)
+		x.require(x.h.Began(slot) == delta.Tick(max(n.tick, l.refreshed)), "Began(%d)", slot)
 	}
 	last := l.born() // when the version before the newest began
 	if n.tick > l.born() {
@@ -181,7 +183,7 @@ func (x *historyTest) checkAt(slot int, t, last uint64) {
 	x.t.Helper()
 	l, b := x.log[slot], x.block(slot)
 	v := l.at(t)
-	row, found := x.h.At(slot, Tick(t))
+	row, found := x.h.At(slot, delta.Tick(t))
 	switch found {
 	case Forgotten:
 		// The guarantee: never from a window before the latest change of the block on, and not
@@ -245,7 +247,7 @@ func TestHistoryOfARowThatChangesEveryTick(t *testing.T) {
 		x.log.begin(0, x.now)
 		x.log[0].known = true
 		for i := range uint32(400) {
-			x.require(x.h.Set(0, Tick(x.now), Tick(x.log[0].born()), []uint32{i}), "Set is a change")
+			x.require(x.h.Set(0, delta.Tick(x.now), delta.Tick(x.log[0].born()), []uint32{i}), "Set is a change")
 			x.put(0, []uint32{i}, true)
 			x.check(0)
 			x.now++
@@ -266,7 +268,7 @@ func TestHistoryOfMonthsOfRest(t *testing.T) {
 		switch rng.IntN(3) {
 		case 0:
 			row := []uint32{rng.Uint32()}
-			x.h.Set(0, Tick(x.now), Tick(max(l.born(), x.now-min(x.now, ancient))), row)
+			x.h.Set(0, delta.Tick(x.now), delta.Tick(max(l.born(), x.now-min(x.now, ancient))), row)
 			x.put(0, row, true)
 			l.known = true
 		case 1:
@@ -283,7 +285,7 @@ func TestHistoryOfMonthsOfRest(t *testing.T) {
 }
 
 func TestAVersionThatLastedNoTickLeavesNoTrace(t *testing.T) {
-	h := NewHistory(1, 8)
+	h := New(1, 8)
 	h.Begin(3)
 	require.True(t, h.Set(3, 10, 10, []uint32{1}))
 	require.True(t, h.Set(3, 10, 10, []uint32{2}))
@@ -295,7 +297,7 @@ func TestAVersionThatLastedNoTickLeavesNoTrace(t *testing.T) {
 }
 
 func TestNothingIsKnownOfASlotThatWasNeverSet(t *testing.T) {
-	h := NewHistory(2, 8)
+	h := New(2, 8)
 	h.Begin(5000)
 	h.Refresh(5000, 3)
 	require.False(t, h.Remove(5000, 1))
@@ -307,9 +309,9 @@ func TestNothingIsKnownOfASlotThatWasNeverSet(t *testing.T) {
 
 // Memory is bounded even where the ticks make no sense.
 func TestHistoryOfTicksThatGoBackIsBounded(t *testing.T) {
-	h := NewHistory(1, 20)
+	h := New(1, 20)
 	for i := range uint32(1000) {
-		h.Set(0, Tick(1-i%2), 0, []uint32{i})
+		h.Set(0, delta.Tick(1-i%2), 0, []uint32{i})
 	}
 	require.LessOrEqual(t, len(h.blocks[0].past.records), 21*blockSlots*(recordRow+1))
 	require.LessOrEqual(t, len(h.blocks[0].past.entries), 32)
@@ -317,9 +319,9 @@ func TestHistoryOfTicksThatGoBackIsBounded(t *testing.T) {
 
 func TestHistoryRefusesNegativeSizes(t *testing.T) {
 	const hint = ": use at least 0 words and 0 to 2^30 ticks"
-	require.PanicsWithValue(t, "delta: a history of -1 words and 8 ticks"+hint, func() { NewHistory(-1, 8) })
-	require.PanicsWithValue(t, "delta: a history of 1 words and -8 ticks"+hint, func() { NewHistory(1, -8) })
-	require.PanicsWithValue(t, "delta: a history of 1 words and 1073741825 ticks"+hint, func() { NewHistory(1, 1<<30+1) })
+	require.PanicsWithValue(t, "history: a history of -1 words and 8 ticks"+hint, func() { New(-1, 8) })
+	require.PanicsWithValue(t, "history: a history of 1 words and -8 ticks"+hint, func() { New(1, -8) })
+	require.PanicsWithValue(t, "history: a history of 1 words and 1073741825 ticks"+hint, func() { New(1, 1<<30+1) })
 }
 
 // Many slots at once are as one after the other, whether they follow one another or not.
@@ -351,7 +353,7 @@ func TestSetRowsIsSetForEverySlot(t *testing.T) {
 						x.log.begin(int(slot), x.now)
 						l = x.log[int(slot)]
 					} else if rng.IntN(20) == 0 {
-						x.require(x.put(int(slot), nil, false) == x.h.Remove(int(slot), Tick(x.now)), "Remove of %d", slot)
+						x.require(x.put(int(slot), nil, false) == x.h.Remove(int(slot), delta.Tick(x.now)), "Remove of %d", slot)
 					}
 					row := rows[i*words:][:words]
 					if n := l.newest(); n.has && rng.IntN(2) >= change {
@@ -366,7 +368,7 @@ func TestSetRowsIsSetForEverySlot(t *testing.T) {
 						want[i/64] |= 1 << (i % 64)
 					}
 				}
-				x.h.SetRows(slots, Tick(x.now), func(slot int) Tick { return Tick(x.log[slot].born()) }, rows, changed)
+				x.h.SetRows(slots, delta.Tick(x.now), func(slot int) delta.Tick { return delta.Tick(x.log[slot].born()) }, rows, changed)
 				require.Equal(t, want, changed)
 				for _, slot := range slots[:min(8, len(slots))] {
 					x.check(int(slot))
@@ -380,7 +382,7 @@ func TestSetRowsIsSetForEverySlot(t *testing.T) {
 }
 
 func TestRefreshForgetsWhatWasBefore(t *testing.T) {
-	h := NewHistory(1, 8)
+	h := New(1, 8)
 	h.Begin(3)
 	require.True(t, h.Set(3, 10, 10, []uint32{1}))
 	h.Refresh(3, 20)
@@ -394,7 +396,7 @@ func TestRefreshForgetsWhatWasBefore(t *testing.T) {
 // What a slot was before its latest change is known as long as that lasts, however often
 // the slots beside it change.
 func TestTheVersionBeforeTheLastIsKept(t *testing.T) {
-	h := NewHistory(1, 8)
+	h := New(1, 8)
 	for slot := range 3 {
 		h.Begin(slot)
 	}
@@ -403,10 +405,10 @@ func TestTheVersionBeforeTheLastIsKept(t *testing.T) {
 	h.Set(1, 5, 1, []uint32{201})
 	h.Set(0, 9, 1, []uint32{101})
 	h.Remove(1, 9)
-	for now := Tick(10); now < 1000; now++ {
+	for now := delta.Tick(10); now < 1000; now++ {
 		h.Set(2, now, 1, []uint32{uint32(now)})
 	}
-	for _, at := range []Tick{1, 8} {
+	for _, at := range []delta.Tick{1, 8} {
 		row, found := h.At(0, at)
 		require.Equal(t, Present, found)
 		require.Equal(t, []uint32{100}, row)
@@ -463,11 +465,11 @@ func TestHistoryOfCrowds(t *testing.T) {
 					want[i/64] |= 1 << (i % 64)
 				}
 			}
-			x.h.SetRows(some, Tick(x.now), func(slot int) Tick { return Tick(x.log[slot].born()) }, rows, changed)
+			x.h.SetRows(some, delta.Tick(x.now), func(slot int) delta.Tick { return delta.Tick(x.log[slot].born()) }, rows, changed)
 			require.Equal(t, want, changed)
 			if rng.IntN(3) == 0 {
 				slot := rng.IntN(slots)
-				x.require(x.put(slot, nil, false) == x.h.Remove(slot, Tick(x.now)), "Remove of %d", slot)
+				x.require(x.put(slot, nil, false) == x.h.Remove(slot, delta.Tick(x.now)), "Remove of %d", slot)
 			}
 			for range 6 {
 				x.check(rng.IntN(slots))
@@ -481,17 +483,17 @@ func TestHistoryOfCrowds(t *testing.T) {
 }
 
 func TestSetNeighboursRefusesMoreThanAWord(t *testing.T) {
-	h := NewHistory(1, 8)
-	require.PanicsWithValue(t, "delta: SetNeighbours of more than 64 slots: use SetRows", func() {
-		h.SetNeighbours(0, 65, 1, func(int) Tick { return 1 }, make([]uint32, 65))
+	h := New(1, 8)
+	require.PanicsWithValue(t, "history: SetNeighbours of more than 64 slots: use SetRows", func() {
+		h.SetNeighbours(0, 65, 1, func(int) delta.Tick { return 1 }, make([]uint32, 65))
 	})
 }
 
 // An empty log is not taken for one of tick 0.
 func TestHistoryBeginsAtAnyTick(t *testing.T) {
 	for _, slots := range [][]uint32{{3}, {3, 4}, {4, 3}} {
-		h := NewHistory(1, 8)
-		born := func(int) Tick { return 1<<32 - 1 }
+		h := New(1, 8)
+		born := func(int) delta.Tick { return 1<<32 - 1 }
 		changed := make([]uint64, 1)
 		h.SetRows(slots, 1<<32-1, born, []uint32{1, 1}[:len(slots)], changed)
 		h.SetRows(slots, 0, born, []uint32{2, 2}[:len(slots)], changed)
@@ -512,12 +514,12 @@ func TestWhatIsSureDoesNotDependOnOthers(t *testing.T) {
 	for seed := range uint64(12) {
 		own := rand.New(rand.NewPCG(seed, 1))
 		others := [2]*rand.Rand{rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 3))}
-		first := ^Tick(ticks / 2) // so that ticks wrap
-		h := [2]*History{NewHistory(1, window), NewHistory(1, window)}
+		first := ^delta.Tick(ticks / 2) // so that ticks wrap
+		h := [2]*Rows{New(1, window), New(1, window)}
 		h[0].Begin(slot)
 		h[1].Begin(slot)
 		chance, beside := 1+own.IntN(20), [2]int{others[0].IntN(3), 1 + others[1].IntN(10)}
-		for n := range Tick(ticks) {
+		for n := range delta.Tick(ticks) {
 			now := first + n
 			if n == 0 || own.IntN(chance) == 0 {
 				row, remove := []uint32{own.Uint32()}, own.IntN(4) == 0
@@ -558,11 +560,11 @@ func TestWhatIsSureDoesNotDependOnOthers(t *testing.T) {
 // present. A block in which there is none has no room for such.
 func TestWhatDoesNotRestTakesNoMemoryForIt(t *testing.T) {
 	const window = 8
-	for _, every := range []Tick{1, 3, window - 1, window, window + 1, 3 * window} {
-		h := NewHistory(1, window)
+	for _, every := range []delta.Tick{1, 3, window - 1, window, window + 1, 3 * window} {
+		h := New(1, window)
 		h.Begin(5)
 		h.Begin(6)
-		for now := Tick(1); now < 20*window; now++ {
+		for now := delta.Tick(1); now < 20*window; now++ {
 			h.Set(5, now, 1, []uint32{uint32(now / every)})
 			if every < window {
 				h.Set(6, now, 1, []uint32{uint32(now)})

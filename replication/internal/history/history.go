@@ -1,10 +1,13 @@
-package delta
+// Package history keeps the recent versions of the rows of components, by slot and tick, shared by all peers.
+package history
 
-// This file has the history of a component's rows.
+import (
+	"fmt"
 
-import "fmt"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
 
-// Found reports whether a History has a row at a tick.
+// Found reports whether Rows have a row at a tick.
 type Found uint8
 
 const (
@@ -16,7 +19,7 @@ const (
 	Present
 )
 
-// History keeps the versions of one component's rows for every slot: the newest one
+// Rows keeps the versions of one component's rows for every slot: the newest one
 // for ever, older ones for a window of ticks. All peers share it. A version is added
 // only when codes change, so the state at a tick is the newest version that is not
 // later, and a still entity has a single version.
@@ -34,9 +37,9 @@ const (
 // window. The log keeps its size for later incarnations.
 //
 // The ticks handed to Set, SetRows, SetNeighbours and Remove must not go back.
-type History struct {
+type Rows struct {
 	stride uint // words of a record
-	window Tick
+	window delta.Tick
 	blocks []*block
 
 	near  []uint32 // see Keep
@@ -44,23 +47,23 @@ type History struct {
 	keeps func(i int, row, present []uint32) bool
 }
 
-// NewHistory returns an empty history of rows of the given number of words. It keeps a
+// New returns an empty history of rows of the given number of words. It keeps a
 // superseded version until window ticks after that ended, and the one before the present
-// version as long as the present one lasts: [History.At] has the row at every tick of the
+// version as long as the present one lasts: [Rows.At] has the row at every tick of the
 // incarnation within the window, and may have forgotten earlier ones.
 //
 // Panics on a negative number of words or a window outside 0..2^30.
-func NewHistory(words, window int) *History {
+func New(words, window int) *Rows {
 	if words < 0 || window < 0 || window > 1<<30 {
-		panic(fmt.Sprintf("delta: a history of %d words and %d ticks: use at least 0 words and 0 to 2^30 ticks",
+		panic(fmt.Sprintf("history: a history of %d words and %d ticks: use at least 0 words and 0 to 2^30 ticks",
 			words, window))
 	}
-	return &History{stride: recordRow + uint(words), window: Tick(window)}
+	return &Rows{stride: recordRow + uint(words), window: delta.Tick(window)}
 }
 
 // Begin starts a new incarnation of the slot, without the component. It forgets the
 // previous one.
-func (h *History) Begin(slot int) {
+func (h *Rows) Begin(slot int) {
 	if b := h.block(slot); b != nil { // versions in the log ended before
 		b.known &^= 1 << place(slot)
 		b.present &^= 1 << place(slot)
@@ -70,13 +73,13 @@ func (h *History) Begin(slot int) {
 // Set records that the slot has the component with this row from tick now on, and
 // reports whether that is a change. born is the tick at which the slot's incarnation
 // began; only the first Set after Begin uses it. The row is copied.
-func (h *History) Set(slot int, now, born Tick, row []uint32) bool {
-	return h.SetNeighbours(slot, 1, now, func(int) Tick { return born }, row) != 0
+func (h *Rows) Set(slot int, now, born delta.Tick, row []uint32) bool {
+	return h.SetNeighbours(slot, 1, now, func(int) delta.Tick { return born }, row) != 0
 }
 
 // Remove records that the slot is without the component from tick now on, and
 // reports whether that is a change.
-func (h *History) Remove(slot int, now Tick) bool {
+func (h *Rows) Remove(slot int, now delta.Tick) bool {
 	if !h.Has(slot) {
 		return false
 	}
@@ -90,26 +93,26 @@ func (h *History) Remove(slot int, now Tick) bool {
 }
 
 // Has reports whether the slot has the component.
-func (h *History) Has(slot int) bool {
+func (h *Rows) Has(slot int) bool {
 	b := h.block(slot)
 	return b != nil && b.present>>place(slot)&1 != 0
 }
 
 // Began returns the tick at which the present row of a slot that has the component began.
-func (h *History) Began(slot int) Tick {
-	return Tick(h.block(slot).records[place(slot)*h.stride+recordTick])
+func (h *Rows) Began(slot int) delta.Tick {
+	return delta.Tick(h.block(slot).records[place(slot)*h.stride+recordTick])
 }
 
 // Row returns the present row of a slot that has the component. It belongs to the
 // history and is valid until the slot changes.
-func (h *History) Row(slot int) []uint32 {
+func (h *Rows) Row(slot int) []uint32 {
 	return h.block(slot).record(place(slot), h.stride)[recordRow:]
 }
 
 // At returns the slot's row at tick t, which must not be before the incarnation
 // began. The row is meaningful if it is [Present]; it belongs to the history and is
 // valid until any slot changes.
-func (h *History) At(slot int, t Tick) ([]uint32, Found) {
+func (h *Rows) At(slot int, t delta.Tick) ([]uint32, Found) {
 	var v Versions
 	if !h.Find(slot, &v) {
 		return nil, Absent
@@ -120,7 +123,7 @@ func (h *History) At(slot int, t Tick) ([]uint32, Found) {
 // Find is Versions for any slot. It returns false if the slot has never had the component in this
 // incarnation. Versions are filled in place: reading a copy that was stored a moment ago in pieces of
 // another size would stall.
-func (h *History) Find(slot int, v *Versions) (ok bool) {
+func (h *Rows) Find(slot int, v *Versions) (ok bool) {
 	b := h.knows(slot)
 	if b == nil {
 		return false
@@ -138,7 +141,7 @@ type Versions struct {
 }
 
 // Versions returns the versions of a slot that has the component.
-func (h *History) Versions(slot int) Versions {
+func (h *Rows) Versions(slot int) Versions {
 	b := h.block(slot)
 	return Versions{b, place(slot), b.record(place(slot), h.stride)}
 }
@@ -147,10 +150,10 @@ func (h *History) Versions(slot int) Versions {
 func (v *Versions) Row() []uint32 { return v.rec[recordRow:] }
 
 // Began returns the tick at which the present version began.
-func (v *Versions) Began() Tick { return Tick(v.rec[recordTick]) }
+func (v *Versions) Began() delta.Tick { return delta.Tick(v.rec[recordTick]) }
 
-// At is [History.At].
-func (v *Versions) At(t Tick) ([]uint32, Found) {
+// At is [Rows.At].
+func (v *Versions) At(t delta.Tick) ([]uint32, Found) {
 	if v.Began().After(t) {
 		return v.block.past.at(v.slot, t, uint(len(v.rec)))
 	}
@@ -158,8 +161,8 @@ func (v *Versions) At(t Tick) ([]uint32, Found) {
 }
 
 // Sure reports whether the slot's row at tick t is certain to be known at tick now, given what
-// [NewHistory] promises to keep. At may have more, depending on the changes of other slots.
-func (h *History) Sure(slot int, t, now Tick) bool {
+// [New] promises to keep. At may have more, depending on the changes of other slots.
+func (h *Rows) Sure(slot int, t, now delta.Tick) bool {
 	if now-t <= h.window || h.knows(slot) == nil {
 		return true
 	}
@@ -167,10 +170,10 @@ func (h *History) Sure(slot int, t, now Tick) bool {
 	if !v.Began().After(t) {
 		return true
 	}
-	for _, kept := range [...]Tick{now - h.window, v.Began() - 1} { // the same version as then?
+	for _, kept := range [...]delta.Tick{now - h.window, v.Began() - 1} { // the same version as then?
 		if v.Began().After(kept) {
 			rec, _ := v.block.past.find(v.slot, kept, uint(len(v.rec)))
-			if rec != nil && !Tick(rec[recordTick]).After(t) {
+			if rec != nil && !delta.Tick(rec[recordTick]).After(t) {
 				return true
 			}
 		}
@@ -181,14 +184,23 @@ func (h *History) Sure(slot int, t, now Tick) bool {
 // Refresh moves the beginning of the slot's present version to tick t if it is
 // older, so that serial arithmetic keeps working on rows that rest for months. It forgets
 // older versions of the slot, and versions of the other slots of its block that ended up to t.
-func (h *History) Refresh(slot int, t Tick) {
+func (h *Rows) Refresh(slot int, t delta.Tick) {
 	if b := h.block(slot); b != nil {
 		b.refresh(place(slot), t)
 	}
 }
 
+// Block returns the block of 64 slots that a slot is in, for [delta.Columns.Add], or nil if none of them has ever had the
+// component.
+func (h *Rows) Block(slot int) delta.Block {
+	if b := h.block(slot); b != nil {
+		return b
+	}
+	return nil
+}
+
 // block returns the block of a slot, or nil if there is none yet.
-func (h *History) block(slot int) *block {
+func (h *Rows) block(slot int) *block {
 	if i := uint(slot) / blockSlots; i < uint(len(h.blocks)) {
 		return h.blocks[i]
 	}
@@ -200,7 +212,7 @@ func place(slot int) uint { return uint(slot) % blockSlots }
 
 // knows returns the block of a slot, or nil if the slot has never had the component in this
 // incarnation.
-func (h *History) knows(slot int) *block {
+func (h *Rows) knows(slot int) *block {
 	if b := h.block(slot); b != nil && b.known>>place(slot)&1 != 0 {
 		return b
 	}
@@ -208,7 +220,7 @@ func (h *History) knows(slot int) *block {
 }
 
 // make returns the block of a slot, and adds it if there is none.
-func (h *History) make(slot int) *block {
+func (h *Rows) make(slot int) *block {
 	if b := h.block(slot); b != nil {
 		return b
 	}
@@ -216,21 +228,11 @@ func (h *History) make(slot int) *block {
 }
 
 // add adds the block of a slot.
-func (h *History) add(slot int) *block {
+func (h *Rows) add(slot int) *block {
 	i := slot / blockSlots
 	for len(h.blocks) <= i {
 		h.blocks = append(h.blocks, nil)
 	}
 	h.blocks[i] = &block{records: make([]uint32, blockSlots*h.stride)}
 	return h.blocks[i]
-}
-
-// equal reports whether two rows are equal. Most rows are short, and where they differ is hard to predict for a branch.
-func equal(a, b []uint32) bool {
-	b = b[:len(a)]
-	differ := uint32(0)
-	for i, x := range a {
-		differ |= b[i] ^ x
-	}
-	return differ == 0
 }

@@ -1,4 +1,4 @@
-package delta
+package history
 
 import (
 	"fmt"
@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 // A columnsCrowd is blocks of entities with a position, a velocity, health and a flag. Nearly a third of them
 // move, or few.
 type columnsCrowd struct {
-	layout    *Layout
-	histories []*History
+	layout    *delta.Layout
+	histories []*Rows
 	moved     []uint64 // by block: what moved lately
-	now       Tick
+	now       delta.Tick
 }
 
 const (
@@ -26,18 +27,18 @@ const (
 
 func newColumnsCrowd(movers int) *columnsCrowd {
 	rng := rand.New(rand.NewPCG(21, 22))
-	linear := func(bits uint) []Field {
-		f := Field{Kind: Linear, Bits: bits}
-		return []Field{f, f, f}
+	linear := func(bits uint) []delta.Field {
+		f := delta.Field{Kind: delta.Linear, Bits: bits}
+		return []delta.Field{f, f, f}
 	}
-	x := &columnsCrowd{moved: make([]uint64, columnsBlocks), layout: NewLayout(
-		Component{Name: "position", Fields: linear(18)},
-		Component{Name: "velocity", Fields: linear(10)},
-		Component{Name: "health", Fields: []Field{{Kind: Plain, Bits: 7}}},
-		Component{Name: "flag", Fields: []Field{{Kind: Plain, Bits: 1}}},
+	x := &columnsCrowd{moved: make([]uint64, columnsBlocks), layout: delta.NewLayout(
+		delta.Component{Name: "position", Fields: linear(18)},
+		delta.Component{Name: "velocity", Fields: linear(10)},
+		delta.Component{Name: "health", Fields: []delta.Field{{Kind: delta.Plain, Bits: 7}}},
+		delta.Component{Name: "flag", Fields: []delta.Field{{Kind: delta.Plain, Bits: 1}}},
 	)}
 	for i := range x.layout.Components {
-		x.histories = append(x.histories, NewHistory(x.layout.Components[i].Words(), 64))
+		x.histories = append(x.histories, New(x.layout.Components[i].Words(), 64))
 	}
 	at, speed := make([][3]float64, 64*columnsBlocks), make([][3]float64, 64*columnsBlocks)
 	for slot := range at {
@@ -74,20 +75,20 @@ func newColumnsCrowd(movers int) *columnsCrowd {
 }
 
 // pairs calls fn with five pairs of baselines.
-func (x *columnsCrowd) pairs(fn func(a Against)) {
-	for age := Tick(5); age < 10; age++ {
+func (x *columnsCrowd) pairs(fn func(a delta.Against)) {
+	for age := delta.Tick(5); age < 10; age++ {
 		a1 := x.now - age
-		fn(Against{A1: a1, A2: Second(a1), Ratio: Ratio(x.now, a1, Second(a1))})
+		fn(delta.Against{A1: a1, A2: delta.Second(a1), Ratio: delta.Ratio(x.now, a1, delta.Second(a1))})
 	}
 }
 
 // together encodes what moved in a block with Columns, and returns how many entries that made.
-func (x *columnsCrowd) together(c *Columns, w *bitbuf.Writer, costs []uint32, block int) (entries int) {
+func (x *columnsCrowd) together(c *delta.Columns, w *bitbuf.Writer, costs []uint32, block int) (entries int) {
 	c.Begin(x.now - 12)
 	for k, h := range x.histories {
-		c.Add(k, h, 64*block, x.moved[block])
+		c.Add(k, h.Block(64*block), x.moved[block])
 	}
-	x.pairs(func(a Against) {
+	x.pairs(func(a delta.Against) {
 		a.Slots = x.moved[block]
 		slots := c.Encode(a)
 		c.Works(slots)
@@ -101,9 +102,9 @@ func (x *columnsCrowd) together(c *Columns, w *bitbuf.Writer, costs []uint32, bl
 }
 
 // alone encodes the same slot by slot.
-func (x *columnsCrowd) alone(p *Packed, w *bitbuf.Writer, block int) {
+func (x *columnsCrowd) alone(p *delta.Packed, w *bitbuf.Writer, block int) {
 	p.Costs = p.Costs[:0]
-	x.pairs(func(a Against) {
+	x.pairs(func(a delta.Against) {
 		for rest := x.moved[block]; rest != 0; rest &= rest - 1 {
 			slot := 64*block + bits.TrailingZeros64(rest)
 			p.Begin()
@@ -128,7 +129,7 @@ func BenchmarkColumns(b *testing.B) {
 	for _, movers := range []int{19, 1} { // of 64
 		b.Run(fmt.Sprintf("movers=%d", movers), func(b *testing.B) {
 			x := newColumnsCrowd(movers)
-			columns, packed := NewColumns(x.layout), NewPacked(x.layout)
+			columns, packed := delta.NewColumns(x.layout), delta.NewPacked(x.layout)
 			buf := make([]byte, 1<<16)
 			costs := make([]uint32, x.layout.Fields()+len(x.layout.Components))
 			var total [2]time.Duration

@@ -1,18 +1,22 @@
-package delta
+package history
 
 // This file keeps the versions of 64 slots.
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
 
 // blockSlots is the number of slots in a block, and the number of bits in a set of them.
 const blockSlots = 64
 
 // block holds the versions of consecutive slots.
 type block struct {
-	known   uint64   // slots that had the component in this incarnation
-	present uint64   // slots that have it
-	latest  Tick     // no present version began later
-	records []uint32 // the present version of each known slot
+	known   uint64     // slots that had the component in this incarnation
+	present uint64     // slots that have it
+	latest  delta.Tick // no present version began later
+	records []uint32   // the present version of each known slot
 	past    versionLog
 }
 
@@ -22,6 +26,11 @@ const (
 	recordTick = 0
 	recordRow  = 1
 )
+
+// Rows is part of [delta.Block].
+func (b *block) Rows() (present uint64, rows []uint32, stride int) {
+	return b.present, b.records[recordRow:], int(b.stride())
+}
 
 // stride returns the number of words of a record.
 func (b *block) stride() uint { return uint(len(b.records)) / blockSlots }
@@ -67,7 +76,7 @@ func differThree(records, rows []uint32) (set, far uint64) {
 }
 
 // farThree returns 0 if each of three differences is -1 to 2: then a row may be as it was but for noise, see
-// [History.Keep].
+// [Rows.Keep].
 func farThree(x, y, z uint32) uint32 { return ((x + 1) | (y + 1) | (z + 1)) &^ 3 }
 
 // bit returns 1 if x is not 0.
@@ -75,7 +84,7 @@ func bit(x uint32) uint64 { return uint64(x|-x) >> 31 }
 
 // put makes rows the newest versions of a set of the block's slots. rows begins with the row of
 // slot first; base is the slot at which the block begins.
-func (b *block) put(window Tick, base int, set uint64, now Tick, born func(slot int) Tick, rows []uint32, first uint) {
+func (b *block) put(window delta.Tick, base int, set uint64, now delta.Tick, born func(slot int) delta.Tick, rows []uint32, first uint) {
 	if old := b.ending(base, set, now, born); old != 0 {
 		b.supersede(window, old, now)
 	}
@@ -95,7 +104,7 @@ func (b *block) put(window Tick, base int, set uint64, now Tick, born func(slot 
 }
 
 // putThree stores the rows of put if they have three words.
-func putThree(records, rows []uint32, set uint64, first uint, now Tick) {
+func putThree(records, rows []uint32, set uint64, first uint, now delta.Tick) {
 	const stride = recordRow + 3
 	if set == ^uint64(0) {
 		for len(rows) >= 3 && len(records) >= stride {
@@ -114,7 +123,7 @@ func putThree(records, rows []uint32, set uint64, first uint, now Tick) {
 
 // ending prepares slots of the block for the end of their present versions, and returns the slots
 // whose present version is to be superseded: a version that began in this tick leaves no trace.
-func (b *block) ending(base int, set uint64, now Tick, born func(slot int) Tick) (old uint64) {
+func (b *block) ending(base int, set uint64, now delta.Tick, born func(slot int) delta.Tick) (old uint64) {
 	if b.latest != now && set&^b.known == 0 {
 		b.latest = now
 		return set
@@ -125,7 +134,7 @@ func (b *block) ending(base int, set uint64, now Tick, born func(slot int) Tick)
 		if b.known>>i&1 == 0 {
 			rec[recordTick] = uint32(born(base + i))
 		}
-		if Tick(rec[recordTick]) != now {
+		if delta.Tick(rec[recordTick]) != now {
 			old |= 1 << i
 		}
 	}
@@ -135,7 +144,7 @@ func (b *block) ending(base int, set uint64, now Tick, born func(slot int) Tick)
 }
 
 // supersede copies the present versions of a set of slots, which end now, to the log.
-func (b *block) supersede(window Tick, set uint64, now Tick) {
+func (b *block) supersede(window delta.Tick, set uint64, now delta.Tick) {
 	stride := b.stride()
 	past := b.past.begin(now, window, b, set)
 	b.past.newest.add(set, b.present)
@@ -156,11 +165,11 @@ func (b *block) supersede(window Tick, set uint64, now Tick) {
 	}
 }
 
-// refresh is [History.Refresh] for slot i of the block.
-func (b *block) refresh(i uint, t Tick) {
+// refresh is [Rows.Refresh] for slot i of the block.
+func (b *block) refresh(i uint, t delta.Tick) {
 	b.past.forget(b, t)
 	rec := b.record(i, b.stride())
-	if b.known>>i&1 == 0 || !Tick(rec[recordTick]).Before(t) {
+	if b.known>>i&1 == 0 || !delta.Tick(rec[recordTick]).Before(t) {
 		return
 	}
 	rec[recordTick] = uint32(t)
@@ -170,8 +179,8 @@ func (b *block) refresh(i uint, t Tick) {
 	}
 }
 
-// began returns those of a set of slots whose present version began after tick t.
-func (b *block) began(set uint64, t Tick) (later uint64) {
+// Changed is part of [delta.Block]: it returns those of a set of slots whose present version began after tick t.
+func (b *block) Changed(set uint64, t delta.Tick) (later uint64) {
 	if !b.latest.After(t) {
 		return 0
 	}
@@ -184,10 +193,10 @@ func (b *block) began(set uint64, t Tick) (later uint64) {
 	return later
 }
 
-// rowsAt finds the rows at tick t of a set of slots that have changed since; the row is nil if the
-// slot was without the component. It returns the slots whose row is no longer known. The results
-// are those of versionLog.at, but rowsAt walks the log once for all slots.
-func (b *block) rowsAt(set uint64, t Tick, rows *[blockSlots][]uint32) (unknown uint64) {
+// At is part of [delta.Block]: it finds the rows at tick t of a set of slots that have changed since; the row is nil if
+// the slot was without the component. It returns the slots whose row is no longer known. The results are those of
+// versionLog.at, but At walks the log once for all slots.
+func (b *block) At(set uint64, t delta.Tick, rows *[blockSlots][]uint32) (unknown uint64) {
 	l, stride := &b.past, b.stride()
 	slow := uint64(0)
 	if l.newest.ended != 0 && l.newest.at.After(t) {
@@ -203,7 +212,7 @@ func (b *block) rowsAt(set uint64, t Tick, rows *[blockSlots][]uint32) (unknown 
 				i := bits.TrailingZeros64(hit)
 				nth := uint(bits.OnesCount64(e.ended & (1<<i - 1)))
 				rec := l.records[uint(e.start)+nth*stride:][:stride:stride]
-				if Tick(rec[recordTick]).After(t) {
+				if delta.Tick(rec[recordTick]).After(t) {
 					slow |= 1 << i
 					continue
 				}
@@ -215,7 +224,7 @@ func (b *block) rowsAt(set uint64, t Tick, rows *[blockSlots][]uint32) (unknown 
 		for ; hit != 0; hit &= hit - 1 {
 			i := bits.TrailingZeros64(hit)
 			rec := l.records[uint(l.newest.start)+uint(i)*stride:][:stride:stride]
-			if Tick(rec[recordTick]).After(t) {
+			if delta.Tick(rec[recordTick]).After(t) {
 				slow |= 1 << i
 				continue
 			}

@@ -1,4 +1,4 @@
-package delta
+package history
 
 // This file records the rows of many slots. It goes over up to 64 rows twice: it compares all of
 // them without branches, and then stores the changed ones. Which rows change can't be predicted,
@@ -7,14 +7,16 @@ package delta
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// SetRows is [History.Set] for many slots, none of them twice. rows holds their rows
+// SetRows is [Rows.Set] for many slots, none of them twice. rows holds their rows
 // one behind the other, and born returns the tick at which a slot's incarnation began.
 // Bit i%64 of changed[i/64] is set if row i changed; the other bits stay as they are.
 //
 // Panics if rows or changed are too short.
-func (h *History) SetRows(slots []uint32, now Tick, born func(slot int) Tick, rows []uint32, changed []uint64) {
+func (h *Rows) SetRows(slots []uint32, now delta.Tick, born func(slot int) delta.Tick, rows []uint32, changed []uint64) {
 	words := h.stride - recordRow
 	for word := range changed[:(len(slots)+63)/64] {
 		some := slots[64*word:]
@@ -38,20 +40,20 @@ func neighbours(slots []uint32) bool {
 	return true
 }
 
-// SetNeighbours is [History.SetRows] for up to 64 slots that follow one another, from
+// SetNeighbours is [Rows.SetRows] for up to 64 slots that follow one another, from
 // first on. Bit i of the result is set if row i changed.
 //
 // Panics on more than 64 slots or if rows is too short.
-func (h *History) SetNeighbours(first, n int, now Tick, born func(slot int) Tick, rows []uint32) (changed uint64) {
+func (h *Rows) SetNeighbours(first, n int, now delta.Tick, born func(slot int) delta.Tick, rows []uint32) (changed uint64) {
 	if n > 64 {
-		panic("delta: SetNeighbours of more than 64 slots: use SetRows")
+		panic("history: SetNeighbours of more than 64 slots: use SetRows")
 	}
 	return h.setNeighbours(first, n, now, born, rows, 0)
 }
 
 // setNeighbours is SetNeighbours for rows of which the first has an index.
-func (h *History) setNeighbours(
-	first, n int, now Tick, born func(slot int) Tick, rows []uint32, index int,
+func (h *Rows) setNeighbours(
+	first, n int, now delta.Tick, born func(slot int) delta.Tick, rows []uint32, index int,
 ) (changed uint64) {
 	words := h.stride - recordRow
 	for done := 0; done < n; { // the slots may be in two blocks
@@ -72,8 +74,8 @@ func (h *History) setNeighbours(
 }
 
 // setScattered is SetNeighbours for up to 64 slots anywhere.
-func (h *History) setScattered(
-	slots []uint32, now Tick, born func(slot int) Tick, rows []uint32, index int,
+func (h *Rows) setScattered(
+	slots []uint32, now delta.Tick, born func(slot int) delta.Tick, rows []uint32, index int,
 ) (changed uint64) {
 	stride := h.stride
 	words := stride - recordRow
@@ -104,7 +106,7 @@ func (h *History) setScattered(
 		k := uint(bits.TrailingZeros64(rest))
 		b, i := h.blocks[slots[k]/blockSlots], uint(slots[k]%blockSlots)
 		rec, row, one, e := b.record(i, stride), rows[k*words:][:words], uint64(1)<<i, &b.past.newest
-		if e.at != now || e.ended == 0 || b.known&one == 0 || Tick(rec[recordTick]) == now {
+		if e.at != now || e.ended == 0 || b.known&one == 0 || delta.Tick(rec[recordTick]) == now {
 			b.put(h.window, int(slots[k])-int(i), one, now, born, row, i)
 			continue
 		}
@@ -118,7 +120,7 @@ func (h *History) setScattered(
 	return changed
 }
 
-// Masks of words, see [History.Keep].
+// Masks of words, see [Rows.Keep].
 const (
 	KeepOne   = ^uint32(3) // of a number: it may differ by one
 	KeepEqual = ^uint32(1) // of a word that may not differ
@@ -128,13 +130,13 @@ const (
 
 // Keep makes the history ask about rows that differ by little from the present ones, before it records them. keeps
 // reports whether the present row is to be kept; then the new one is no change. i is the index of the new row in the
-// call of [History.SetRows] or [History.SetNeighbours]. Near has a mask for each word of a row: a number that wraps has
+// call of [Rows.SetRows] or [Rows.SetNeighbours]. Near has a mask for each word of a row: a number that wraps has
 // the bits of KeepOne that its codes have. The function may also be asked about rows that differ by more.
 //
 // Panics if near has not as many words as a row.
-func (h *History) Keep(near []uint32, keeps func(i int, row, present []uint32) bool) {
+func (h *Rows) Keep(near []uint32, keeps func(i int, row, present []uint32) bool) {
 	if len(near) != int(h.stride-recordRow) {
-		panic("delta: Keep needs a mask for each word of a row")
+		panic("history: Keep needs a mask for each word of a row")
 	}
 	h.near, h.far, h.keeps = near, 0, keeps
 	if slices.Equal(near, []uint32{KeepOne, KeepOne, KeepOne}) {
@@ -144,7 +146,7 @@ func (h *History) Keep(near []uint32, keeps func(i int, row, present []uint32) b
 
 // kept returns those of a set of rows, which differ from the block's from slot first on, that are to be kept. The first
 // row has an index.
-func (h *History) kept(b *block, first uint, differ uint64, rows []uint32, index int) (kept uint64) {
+func (h *Rows) kept(b *block, first uint, differ uint64, rows []uint32, index int) (kept uint64) {
 	words := h.stride - recordRow
 	for rest := differ & (b.present >> first); rest != 0; rest &= rest - 1 {
 		k := uint(bits.TrailingZeros64(rest))

@@ -1,8 +1,12 @@
-package delta
+package history
 
 // This file keeps the superseded versions of a block of slots.
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
 
 // versionLog holds the superseded versions of a block of slots by the tick at which they ended:
 //
@@ -26,7 +30,7 @@ type versionLog struct {
 type logEntry struct {
 	ended  uint64 // slots of which a version ended; 0 if there is no entry
 	absent uint64 // of these, the slots that were without the component
-	at     Tick
+	at     delta.Tick
 	start  uint32 // of the records, in words
 }
 
@@ -51,7 +55,7 @@ func (l *versionLog) entry(k uint) *logEntry {
 
 // at returns the row of slot i of the block at tick t, if it has changed since: that of the first
 // version that ended later.
-func (l *versionLog) at(i uint, t Tick, stride uint) ([]uint32, Found) {
+func (l *versionLog) at(i uint, t delta.Tick, stride uint) ([]uint32, Found) {
 	rec, absent := l.find(i, t, stride)
 	switch {
 	case rec == nil:
@@ -64,7 +68,7 @@ func (l *versionLog) at(i uint, t Tick, stride uint) ([]uint32, Found) {
 
 // find is at for the record, which is nil if it is forgotten, and reports whether the slot was
 // without the component.
-func (l *versionLog) find(i uint, t Tick, stride uint) (rec []uint32, isAbsent bool) {
+func (l *versionLog) find(i uint, t delta.Tick, stride uint) (rec []uint32, isAbsent bool) {
 	bit := uint64(1) << i
 	var absent uint64
 	if l.newest.ended != 0 && l.newest.at.After(t) {
@@ -81,12 +85,12 @@ func (l *versionLog) find(i uint, t Tick, stride uint) (rec []uint32, isAbsent b
 			rec, absent = l.records[uint(l.newest.start)+i*stride:], l.newest.absent
 		}
 	}
-	if rec == nil || Tick(rec[recordTick]).After(t) { // that version is no longer in the log
+	if rec == nil || delta.Tick(rec[recordTick]).After(t) { // that version is no longer in the log
 		if l.kept.slots&bit == 0 {
 			return nil, false
 		}
 		rec, absent = l.kept.records[i*stride:], l.kept.absent
-		if Tick(rec[recordTick]).After(t) {
+		if delta.Tick(rec[recordTick]).After(t) {
 			return nil, false
 		}
 	}
@@ -95,7 +99,7 @@ func (l *versionLog) find(i uint, t Tick, stride uint) (rec []uint32, isAbsent b
 
 // begin makes the entry of tick now the newest, and returns its records, one for each slot of the
 // block. Versions of the slots in set are about to end.
-func (l *versionLog) begin(now, window Tick, b *block, set uint64) (records []uint32) {
+func (l *versionLog) begin(now, window delta.Tick, b *block, set uint64) (records []uint32) {
 	stride := b.stride()
 	if l.newest.ended == 0 || l.newest.at != now {
 		if l.newest.ended != 0 {
@@ -157,7 +161,7 @@ func (l *versionLog) drop(b *block, among uint64) {
 }
 
 // room returns the start of 64 records that no older entry uses.
-func (l *versionLog) room(stride uint, window Tick) (start uint) {
+func (l *versionLog) room(stride uint, window delta.Tick) (start uint) {
 	need := blockSlots * stride
 	if l.n == 0 {
 		if l.records == nil {
@@ -198,7 +202,7 @@ func (l *versionLog) end(e *logEntry, stride uint) uint {
 }
 
 // forget drops the versions that ended up to tick t.
-func (l *versionLog) forget(b *block, t Tick) {
+func (l *versionLog) forget(b *block, t delta.Tick) {
 	for l.n > 0 && !l.entry(0).at.After(t) {
 		l.drop(b, 0)
 	}
