@@ -231,7 +231,8 @@ func (c *Columns) addText(i int, row bitString, known uint32) {
 // encodeSteps is encodeColumn for a component that consists of steps and slots that have both
 // baselines. It returns the other slots.
 func (c *Columns) encodeSteps(k *column, steps []step, changed uint64, ratio int64) (left uint64) {
-	p, words, odd := c.packed, c.packed.layout.Components[k.component].words, c.packed.layout.Components[k.component].oddKnown()
+	comp := &c.packed.layout.Components[k.component]
+	p, words, odd := c.packed, comp.words, comp.oddKnown()
 	for i := range steps {
 		steps[i].total = 0
 	}

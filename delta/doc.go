@@ -6,8 +6,8 @@
 //
 //   - [Packed] codes a row against one or two baselines. With two, it extrapolates the state and sends only the error;
 //     quaternions are extrapolated as rotations. All arithmetic is in integers, so that both ends agree to the bit.
-//   - [Compact] does the same in fewer bits, for one receiver: a [Model] learns what is likely, and a [RangeEncoder] spends
-//     few bits on it.
+//   - [Compact] does the same in fewer bits, for one receiver: a [Model] learns what is likely, and a [RangeEncoder]
+//     spends few bits on it.
 //   - [Names] names the baselines of an update by their age.
 //
 // Decoding what was encoded gives the row back bit for bit. Decoders are total: any bits give rows of valid codes or

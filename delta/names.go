@@ -1,8 +1,9 @@
 package delta
 
-// This file names the baselines of updates. Most entities of a packet have the same ones, so Names keeps a list of pairs,
-// of which the first one of the packet stays in front. Of the others, a pair that is used changes places with the one
-// before it; a new one enters the list at index 2. If the pair in front is not meant, and there are others, there follows
+// This file names the baselines of updates. Most entities of a packet have the same ones, so Names keeps a list of
+// pairs, of which the first one of the packet stays in front. Of the others, a pair that is used changes places with
+// the one before it; a new one enters the list at index 2. If the pair in front is not meant, and there are others,
+// there follows
 //
 //	0 i...     the pair at index 1+i, in as many bits as an index takes
 //	1 ...      a new pair
@@ -48,8 +49,9 @@ const (
 // least that much older.
 func Second(a1 Tick) Tick { return a1&^(SecondGrid-1) - SecondGrid }
 
-// Names codes the baselines of the entities of a packet, one after the other, in few bits where they are alike. The first
-// pair of the packet is in front and stays there. The user codes whether that is meant; Write and Read code any other one.
+// Names codes the baselines of the entities of a packet, one after the other, in few bits where they are alike. The
+// first pair of the packet is in front and stays there. The user codes whether that is meant; Write and Read code any
+// other one.
 type Names struct {
 	now    Tick
 	n      int

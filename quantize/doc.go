@@ -18,15 +18,15 @@
 // what to change, since ranges and steps often come from struct tags or files. The methods of all types mean the same:
 //
 //   - Bits is the width of a code, Max the largest code; every code lies in 0..Max.
-//   - Encode accepts anything. Input that is no number or lies outside the range is clamped and reported by ok == false;
-//     the code is valid all the same.
-//   - Decode accepts anything too. A code that Encode never produces gives the zero value and ok == false: it was damaged
-//     or forged. No value has two codes.
-//   - Encoding a decoded value gives the code it came from, so servers, relays and clients that pass it on agree. For the
-//     constructors ending in 32, and for Half, UnitVector and Quat, this holds even if the value was stored as a float32
-//     in between.
-//   - MaxError is the largest |decoded - original|, in the field's units, for input in range, rounding to the field's type
-//     included.
+//   - Encode accepts anything. Input that is no number or lies outside the range is clamped and reported by ok ==
+//     false; the code is valid all the same.
+//   - Decode accepts anything too. A code that Encode never produces gives the zero value and ok == false: it was
+//     damaged or forged. No value has two codes.
+//   - Encoding a decoded value gives the code it came from, so servers, relays and clients that pass it on agree. For
+//     the constructors ending in 32, and for Half, UnitVector and Quat, this holds even if the value was stored as a
+//     float32 in between.
+//   - MaxError is the largest |decoded - original|, in the field's units, for input in range, rounding to the field's
+//     type included.
 //
 // # Special input
 //

@@ -10,11 +10,11 @@ import (
 // demand. The steps between values double from one power of two to the next, so small numbers are held far more finely
 // than large ones.
 //
-//   - The mantissa is the shortest with which no number in range is off by more than precision. The widest steps are those
-//     at the largest magnitude A; there a step may be 2*precision.
+//   - The mantissa is the shortest with which no number in range is off by more than precision. The widest steps are
+//     those at the largest magnitude A; there a step may be 2*precision.
 //   - The exponent is the narrowest that keeps the relative precision of that mantissa from A down to the magnitude
-//     precision (or to the smallest magnitude in range, if larger). Below that the steps stay equal down to an exact zero,
-//     like denormal floats.
+//     precision (or to the smallest magnitude in range, if larger). Below that the steps stay equal down to an exact
+//     zero, like denormal floats.
 //   - There is a sign only if the low bound is negative.
 //
 // Codes are the ranks of these numbers: code 0 is the low bound, a larger number never has a smaller code, and zero has

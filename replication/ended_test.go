@@ -275,7 +275,7 @@ func TestHasEndedOfNoReplica(t *testing.T) {
 	own := x.mirror.NewEntity()
 	require.False(t, x.client.HasEnded(own))
 	x.mirror.RemoveEntity(own)
-	const gone = "replication: HasEnded of an entity that is not in the client's world: call it in a hook, which is before Apply removes it"
+	const gone = "replication: HasEnded of an entity that is not in the client's world: call it in a hook, which is before Frame removes it"
 	require.PanicsWithValue(t, gone, func() { x.client.HasEnded(own) })
 	require.PanicsWithValue(t, gone, func() { x.client.HasEnded(ecs.Entity{}) })
 }

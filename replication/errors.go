@@ -32,7 +32,8 @@ func init() {
 	ErrMalformed, ErrChecksum, ErrOverwritten = wire.ErrMalformed, wire.ErrChecksum, wire.ErrOverwritten
 	ErrStale, ErrUnexpected, ErrFlood = wire.ErrStale, wire.ErrUnexpected, message.ErrFlood
 	ErrMissingBaseline, ErrMissingModel = wire.ErrMissingBaseline, wire.ErrMissingModel
-	ErrBufferFull, ErrMessageTooLarge, ErrJoinPending = message.ErrBufferFull, schema.ErrMessageTooLarge, session.ErrJoinPending
+	ErrBufferFull, ErrMessageTooLarge = message.ErrBufferFull, schema.ErrMessageTooLarge
+	ErrJoinPending = session.ErrJoinPending
 }
 
 // A DisconnectError is returned by [Client.Frame] and [Peer.Err] if one of the ends has ended the connection.

@@ -24,8 +24,9 @@ import (
 //	*(*Shot)(world.Get(e, shotID)) = Shot{Owner: me, Number: next}
 //	replication.Expect[Shot](client, e, time.Second)
 //
-// It may be matched for the given time, 0 for as long as it takes. The first [Client.Frame] after that ends its wait, and so does removing the entity or resetting the world; see
-// [Client.Expects]. The library never removes it: what the server never confirms is the user's to remove.
+// It may be matched for the given time, 0 for as long as it takes. The first [Client.Frame] after that ends its wait,
+// and so does removing the entity or resetting the world; see [Client.Expects]. The library never removes it: what the
+// server never confirms is the user's to remove.
 //
 // Fields of the signature that refer to replicas are compared as references to the server's entities; references to
 // other entities count as none. If several entities wait with the same signature, the one that was expected first is

@@ -13,10 +13,10 @@ import (
 // it was at the server, including other entities and references. The hooks of its components ([OnAdd]) follow.
 //
 // A hook may change the world in any way: it may create and remove entities and components, including replicas. What a
-// hook removes is not announced to later ones. It may call all methods of the client except Receive, Frame and Close, which
-// panic. A hook must close the queries that it makes. Hooks of one kind are called in the order in which
-// they were registered, entities in no particular order. A hook can't be unregistered, and is not called for what was
-// there before: see [Client.Entities].
+// hook removes is not announced to later ones. It may call all methods of the client except Receive, Frame and Close,
+// which panic. A hook must close the queries that it makes. Hooks of one kind are called in the order in which they
+// were registered, entities in no particular order. A hook can't be unregistered, and is not called for what was there
+// before: see [Client.Entities].
 //
 // After [ecs.World.Reset], all entities are spawned anew, and hooks are called for that; what the reset removed is not
 // announced. Entities that are taken over after a reconnect are neither despawned nor spawned.

@@ -20,7 +20,8 @@ import (
 // Errors of [SendToClient], [SendToAll], [SendToViewers] and [SendToServer], and of Receive.
 var (
 	// ErrNotConnected: there is no session, not yet or not any more, in which messages and inputs could be sent.
-	ErrNotConnected = errors.New("replication: not connected: messages and inputs need a session, see Client.Status and Peer.Connected")
+	ErrNotConnected = errors.New("replication: not connected: messages and inputs need a session, " +
+		"see Client.Status and Peer.Connected")
 	// ErrBufferFull: so much awaits its acknowledgement, or the next tick, that nothing more is accepted for the other
 	// end. The message was not sent.
 	ErrBufferFull error

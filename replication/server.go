@@ -223,10 +223,10 @@ func (s *Server) OnJoin(fn func(p *Peer, data []byte) error) {
 	s.joining, s.sessions.Approves = append(s.joining, fn), true
 }
 
-// OnRefuse makes the server call fn when a client was refused, with the reason: the error of a function of [Server.OnJoin],
-// or a sentence that names the client's protocol version, or the lines in which its schema differs. A client that looks
-// for the line in a long schema is reported for each part that it asks for. The peer stays: it times out, see
-// [Server.OnDisconnect], as one does whose client never connected.
+// OnRefuse makes the server call fn when a client was refused, with the reason: the error of a function of
+// [Server.OnJoin], or a sentence that names the client's protocol version, or the lines in which its schema differs. A
+// client that looks for the line in a long schema is reported for each part that it asks for. The peer stays: it times
+// out, see [Server.OnDisconnect], as one does whose client never connected.
 //
 // fn is called in [Peer.Receive], and may do what a function of [Server.OnConnect] may. Panics if fn is nil.
 func (s *Server) OnRefuse(fn func(p *Peer, reason error)) {

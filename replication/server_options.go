@@ -45,7 +45,7 @@ func WithTickRate(perSecond int) ServerOption {
 // Panics if T is not declared like this.
 func WithMarker[T any]() ServerOption {
 	if t := reflect.TypeFor[T](); !t.ConvertibleTo(reflect.TypeFor[Replicated]()) {
-		panic(fmt.Sprintf("replication: WithMarker: declare the marker like this: type %s replication.Replicated", t.Name()))
+		panic("replication: WithMarker: declare the marker like this: type " + t.Name() + " replication.Replicated")
 	}
 	return config.ServerFunc(func(o *config.ServerOptions) { o.Marker = ecs.ComponentID[T] })
 }
@@ -53,16 +53,16 @@ func WithMarker[T any]() ServerOption {
 // Tuning has the settings of a server that few games need. A zero field is the default.
 type Tuning struct {
 	// Window is for how many ticks the server keeps versions of changed state, and so how old an acknowledged state may
-	// be to serve as a baseline: 8 to 120, 64 by default. If it is older, the full state is sent. It should be more than
-	// twice the longest round trip.
+	// be to serve as a baseline: 8 to 120, 64 by default. If it is older, the full state is sent. It should be more
+	// than twice the longest round trip.
 	Window int
 	// BaselineInterval n encodes updates against the newest acknowledged state of a tick that is a multiple of n: 1, 2,
 	// 4 or 8. Peers with different round trips then share more of the encoding, and updates are a little larger. By
-	// default it is 1; with 32 peers or more, if all of them see everything, it is the least n with which they have about
-	// 8 different baseline ticks at most. It changes nothing for peers that have a send interval.
+	// default it is 1; with 32 peers or more, if all of them see everything, it is the least n with which they have
+	// about 8 different baseline ticks at most. It changes nothing for peers that have a send interval.
 	BaselineInterval int
-	// Workers is for how many peers at a time Replicate encodes, 1 to 64, on goroutines that end before it returns; 1 by
-	// default. The packets are the same, and all functions of the user are still called on the caller's goroutine.
+	// Workers is for how many peers at a time Replicate encodes, 1 to 64, on goroutines that end before it returns; 1
+	// by default. The packets are the same, and all functions of the user are still called on the caller's goroutine.
 	Workers int
 	// SlotRest lets the slot of an entity that has ended rest before another entity gets it, for up to 10 seconds, so
 	// that a client that shows the end later need not cut it short; 0 by default. In games that spawn all the time, set
@@ -93,7 +93,8 @@ func WithTuning(t Tuning) ServerOption {
 	}
 	return config.ServerFunc(func(o *config.ServerOptions) {
 		o.Window, o.Workers = cmp.Or(t.Window, o.Window), cmp.Or(t.Workers, o.Workers)
-		o.Grid, o.HashEvery = cmp.Or(delta.Tick(t.BaselineInterval), o.Grid), cmp.Or(delta.Tick(t.StateHash), o.HashEvery)
+		o.Grid = cmp.Or(delta.Tick(t.BaselineInterval), o.Grid)
+		o.HashEvery = cmp.Or(delta.Tick(t.StateHash), o.HashEvery)
 		o.SlotRest = cmp.Or(t.SlotRest, o.SlotRest)
 	})
 }

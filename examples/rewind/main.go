@@ -75,7 +75,8 @@ func main() {
 		g.past, g.peer = rewind.New(g.server), g.server.Connect(link.Down.Send)
 		g.client = replication.NewClient(&g.mirror, schema, link.Up.Send)
 		g.view = interpolation.Attach(g.client)
-		g.target = g.world.NewEntity(ecs.ComponentID[Position](&g.world), ecs.ComponentID[replication.Replicated](&g.world))
+		marker := ecs.ComponentID[replication.Replicated](&g.world)
+		g.target = g.world.NewEntity(ecs.ComponentID[Position](&g.world), marker)
 		for step := range 120 * steps {
 			link.Step()
 			link.Up.Receive(func(packet []byte) { _ = g.peer.Receive(packet) })
@@ -97,7 +98,7 @@ func (g *game) tick() {
 	next, place, at := g.server.Tick()+1, position(&g.world, g.target), Position{}
 	if shot, ok := replication.Input[Shot](g.peer, next); ok && next > 5*ticks {
 		g.shots++
-		if view, err := g.past.View(g.peer, replication.Tick(uint32(next))); err == nil && rewind.Get(view, g.target, &at) {
+		if view, err := g.past.View(g.peer, next); err == nil && rewind.Get(view, g.target, &at) {
 			for i, x := range []float32{at.X, g.places[view.Time().Add(0.5).Tick]} {
 				if hits(shot.Aim, x) == g.screen[uint32(next)] {
 					g.right[i]++

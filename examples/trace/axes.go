@@ -23,8 +23,7 @@ type axes struct {
 	cells   []reflect.Value // by axis: the latest row's value, after carve
 }
 
-// place is the component of the axes. Package interpolation needs a type that is known at compile time. With two axes, Z is
-// not replicated.
+// place is the component of the axes. With two axes, Z is not replicated.
 type place[F float32 | float64] struct{ X, Y, Z F }
 
 // positionNames match the names of components that are likely to be positions.
@@ -97,14 +96,19 @@ func (a *axes) add(c *component, number int) {
 
 // linear reports whether the values of a float with this tag are on a line.
 func linear(tag string) bool {
+	ranged, stepped := false, false
 	for item := range strings.SplitSeq(tag, ",") {
 		switch key, _, _ := strings.Cut(item, "="); key {
-		case "", "half", "raw", "jump", "linear", "counter", "range", "step", "precision":
+		case "", "half", "raw", "jump", "linear", "counter":
+		case "range":
+			ranged = true
+		case "step", "precision":
+			stepped = true
 		default:
 			return false
 		}
 	}
-	return true
+	return ranged == stepped
 }
 
 // carve reads the following rows as if the trace had its position in a component of its own, of type place. Codes are

@@ -96,8 +96,8 @@ func newChart(cfg config, f *film) (*chart, error) {
 		f.entity, number(f.rate),
 		number(cfg.fps))
 	c.subheading = fmt.Sprintf("%s %% lost, %s %% doubled, %s %% held back, %.0f ms one way; "+
-		"interpolation is %.0f ms behind the server, %.2f %% of frames starved", number(100*cfg.loss), number(100*cfg.dup),
-		number(100*cfg.reorder), 1000*f.oneWay/f.rate, 1000*delay/float64(frames),
+		"interpolation is %.0f ms behind the server, %.2f %% of frames starved",
+		number(100*cfg.loss), number(100*cfg.dup), number(100*cfg.reorder), 1000*f.oneWay/f.rate, 1000*delay/float64(frames),
 		100*float64(f.stats.Starved)/float64(max(f.stats.Frames, 1)))
 	return c, nil
 }
@@ -115,8 +115,8 @@ func (f *film) paths(axis int) []line {
 	return []line{truth, newest, drawn}
 }
 
-// errors returns how far the entity was shown from the truth: by interpolation at the moment that it showed, by the newest
-// state at the moment at which the fastest packets left that arrived with the frame.
+// errors returns how far the entity was shown from the truth: by interpolation at the moment that it showed, by the
+// newest state at the moment at which the fastest packets left that arrived with the frame.
 func (f *film) errors() []line {
 	newest, drawn := line{class: classNewest}, line{class: classShown}
 	for _, fr := range f.frames {
@@ -146,8 +146,8 @@ func (l *line) cut(begin, end float64) {
 	l.points = kept
 }
 
-// settling is the time in seconds in which interpolation learns how much delay the network needs. A picture begins after it
-// if the trace is long enough.
+// settling is the time in seconds in which interpolation learns how much delay the network needs. A picture begins
+// after it if the trace is long enough.
 const settling = 2
 
 // liveliest returns the time, in seconds, at which the part of the film begins in which the entity goes the longest

@@ -109,7 +109,8 @@ func Profile(name string, rate float64) (Config, error) {
 			return p.of(rate), nil
 		}
 	}
-	return Config{}, fmt.Errorf("netsim: no profile is named %q; there are %s", name, strings.Join(ProfileNames(), ", "))
+	names := strings.Join(ProfileNames(), ", ")
+	return Config{}, fmt.Errorf("netsim: no profile is named %q; there are %s", name, names)
 }
 
 // outages returns outages of a mean length with a mean time between them.

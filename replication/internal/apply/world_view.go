@@ -34,7 +34,7 @@ type worldView struct {
 	mark       archeutil.WorldWatch
 	Resources  archeutil.ResourceTypes
 	Replicas   replicaTable
-	Replaced   wire.ComponentSet // components that package interpolation overwrites, with targets, which Verify leaves out
+	Replaced   wire.ComponentSet // what package interpolation overwrites, with targets: Verify leaves it out
 
 	codes []uint32 // scratch memory for a component's codes
 	lock  ecs.Mask // of no component, for the query that locks the world

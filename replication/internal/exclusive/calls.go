@@ -82,7 +82,8 @@ var names = [calls]string{
 	ClientDisconnect: "Client.Disconnect", ClientReceive: "Client.Receive",
 	ClientReconnect: "Client.Reconnect", ClientVerify: "Client.Verify",
 	Expect: "Expect", OnAdd: "OnAdd", OnChange: "OnChange",
-	OnDespawn: "OnDespawn", OnInput: "OnInput", OnRemove: "OnRemove", OnServerMessage: "OnServerMessage", OnSpawn: "OnSpawn",
+	OnDespawn: "OnDespawn", OnInput: "OnInput", OnRemove: "OnRemove", OnServerMessage: "OnServerMessage",
+	OnSpawn:      "OnSpawn",
 	SendToServer: "SendToServer", SetInput: "SetInput", SetJoinData: "Client.SetJoinData",
 }
 

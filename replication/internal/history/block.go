@@ -84,7 +84,9 @@ func bit(x uint32) uint64 { return uint64(x|-x) >> 31 }
 
 // put makes rows the newest versions of a set of the block's slots. rows begins with the row of
 // slot first; base is the slot at which the block begins.
-func (b *block) put(window delta.Tick, base int, set uint64, now delta.Tick, born func(slot int) delta.Tick, rows []uint32, first uint) {
+func (b *block) put(
+	window delta.Tick, base int, set uint64, now delta.Tick, born func(slot int) delta.Tick, rows []uint32, first uint,
+) {
 	if old := b.ending(base, set, now, born); old != 0 {
 		b.supersede(window, old, now)
 	}

@@ -190,8 +190,8 @@ func (h *Rows) Refresh(slot int, t delta.Tick) {
 	}
 }
 
-// Block returns the block of 64 slots that a slot is in, for [delta.Columns.Add], or nil if none of them has ever had the
-// component.
+// Block returns the block of 64 slots that a slot is in, for [delta.Columns.Add], or nil if none of them has ever had
+// the component.
 func (h *Rows) Block(slot int) delta.Block {
 	if b := h.block(slot); b != nil {
 		return b

@@ -16,7 +16,9 @@ import (
 // Bit i%64 of changed[i/64] is set if row i changed; the other bits stay as they are.
 //
 // Panics if rows or changed are too short.
-func (h *Rows) SetRows(slots []uint32, now delta.Tick, born func(slot int) delta.Tick, rows []uint32, changed []uint64) {
+func (h *Rows) SetRows(
+	slots []uint32, now delta.Tick, born func(slot int) delta.Tick, rows []uint32, changed []uint64,
+) {
 	words := h.stride - recordRow
 	for word := range changed[:(len(slots)+63)/64] {
 		some := slots[64*word:]
@@ -44,7 +46,9 @@ func neighbours(slots []uint32) bool {
 // first on. Bit i of the result is set if row i changed.
 //
 // Panics on more than 64 slots or if rows is too short.
-func (h *Rows) SetNeighbours(first, n int, now delta.Tick, born func(slot int) delta.Tick, rows []uint32) (changed uint64) {
+func (h *Rows) SetNeighbours(
+	first, n int, now delta.Tick, born func(slot int) delta.Tick, rows []uint32,
+) (changed uint64) {
 	if n > 64 {
 		panic("history: SetNeighbours of more than 64 slots: use SetRows")
 	}

@@ -69,7 +69,7 @@ type ClientLinks struct {
 	Stats    *counters.ClientCounters
 	Transmit func(packet []byte)
 	Ready    func(deps []wire.Dependency) bool // reports whether the world shows all dependencies
-	Delay    func(number int)                  // takes over messages that wait for their tick's state; nil: none are taken
+	Delay    func(number int)                  // takes over messages that wait for the state of their tick; or nil
 }
 
 // NewClientMessages returns the client's end of messages, with nothing to send.

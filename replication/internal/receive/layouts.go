@@ -50,7 +50,8 @@ const (
 
 // newLayouts returns an empty table. relations has the components that are relations of Arche.
 func newLayouts(s *schema.Schema, relations wire.ComponentSet) layouts {
-	return layouts{schema: s, Rows: new(archeutil.RowPool), Relations: relations, Known: map[wire.ComponentSet]*Layout{}}
+	known := map[wire.ComponentSet]*Layout{}
+	return layouts{schema: s, Rows: new(archeutil.RowPool), Relations: relations, Known: known}
 }
 
 // layouts knows the layouts of the component sets that were received.

@@ -26,8 +26,8 @@ type Client struct {
 	Clock  *clock.Ticks      // the client's time, and the server's as it knows that
 	Apply  *apply.Applier    // the world, and which entity shows which slot; View.Replaced and Lingering may be set
 	// Messages may have Shown set: the time shown that the inputs to come are stamped with; Delay; and Tick,
-	// while a message of that tick is handled. It is nil if the schema has neither messages nor inputs. Once it is Closed,
-	// no message is handed over.
+	// while a message of that tick is handled. It is nil if the schema has neither messages nor inputs. Once it is
+	// Closed, no message is handed over.
 	Messages *message.ClientMessages
 	Attached *[]func(dt time.Duration) // what Frame calls, on its goroutine, before it asks for inputs and sends
 }

@@ -70,7 +70,9 @@ func (s *Snapshot) Sure(slot int, at delta.Tick) bool {
 }
 
 // BeginColumns begins a block of c with components of some slots, none of whose baselines is before tick oldest.
-func (s *Snapshot) BeginColumns(c *delta.Columns, b int, slots uint64, components *wire.ComponentSet, oldest delta.Tick) {
+func (s *Snapshot) BeginColumns(
+	c *delta.Columns, b int, slots uint64, components *wire.ComponentSet, oldest delta.Tick,
+) {
 	c.Begin(oldest)
 	for k := range components.All() {
 		if rows := s.Histories[k].Block(b << 6); rows != nil {

@@ -51,7 +51,9 @@ func (m *spanMeter) see(s *Snapshot, b int, slots uint64, a1 delta.Tick, shifts 
 	var took [len(Spans)]uint32
 	for i := len(Spans) - 1; i >= 0; i-- { // what has the farthest baseline has the others
 		a2 := secondOf(s.Tick, a1, Spans[i])
-		slots = m.columns.Encode(delta.Against{Slots: slots, A1: a1, A2: a2, Ratio: delta.Ratio(s.Tick, a1, a2), Shift: shifts[i]})
+		slots = m.columns.Encode(delta.Against{
+			Slots: slots, A1: a1, A2: a2, Ratio: delta.Ratio(s.Tick, a1, a2), Shift: shifts[i],
+		})
 		for slot := range bitset.Slots(b, slots) {
 			took[i] += uint32(m.columns.Bits(slot))
 		}

@@ -209,5 +209,6 @@ func (p *play) requireForward() {
 
 // off returns by how many ticks the client's estimate of the server's tick is wrong.
 func (p *play) off() float64 {
-	return math.Abs(p.client.ServerTime().Sub(replication.Time{Tick: p.server.Tick()}) - (p.now-p.lastTick)/p.tickLength)
+	estimate := p.client.ServerTime().Sub(replication.Time{Tick: p.server.Tick()})
+	return math.Abs(estimate - (p.now-p.lastTick)/p.tickLength)
 }
