@@ -25,8 +25,8 @@ func (e *EntitySet) guard() *exclusive.Guard {
 func (e *EntitySet) mustExist() { e.guard().Check() }
 
 // Add puts an entity into the set, from the next Replicate on. It does nothing if the entity is in the set or dead. The
-// entity may get its [Replicated] component later. An entity that is removed from the world leaves the set by itself;
-// one that only loses its marker stays.
+// entity may get its [Replicated] component later. It leaves the set when it is removed from the world, but not when it
+// only loses its marker.
 func (e *EntitySet) Add(entity ecs.Entity) {
 	defer e.guard().Leave(e.guard().Enter(exclusive.SetAdd))
 	e.server.noticeReset()

@@ -30,23 +30,21 @@ var (
 	ErrMessageTooLarge error
 )
 
-// Unreliable makes messages be sent once: they may get lost, and overtake each other. It is for what is useless when it
-// arrives late, such as sparks. None is delivered twice.
+// Unreliable makes messages be sent once: they may get lost, and overtake each other, but none is delivered twice. It
+// is for what is useless when it arrives late, such as sparks.
 func Unreliable() MessageOption {
 	return messageOption(func(m *schema.MessageOptions) { m.Unreliable = true })
 }
 
-// Immediate makes messages from the server be delivered as soon as they arrive, whatever of the world has arrived by
-// then, and whatever of it package interpolation shows. It is for what has nothing to do with entities, such as chat
-// and the score: while a client receives a large world, other reliable messages wait. Immediate reliable messages are
-// in order among themselves, and so are the others.
+// Immediate makes messages from the server be delivered as soon as they arrive, whatever of the world has arrived or is
+// shown by then. It is for what has nothing to do with entities, such as chat: other reliable messages wait while a
+// client receives a large world. Immediate reliable messages are in order among themselves, and so are the others.
 func Immediate() MessageOption {
 	return messageOption(func(m *schema.MessageOptions) { m.Immediate = true })
 }
 
-// RegisterMessage adds the message type T to the schema. The fields of messages are coded like those of components, see
-// [Register]; the options of all types apply to messages as well. Both ends must register the same messages in the same
-// order.
+// RegisterMessage adds the message type T to the schema. Fields are coded as [Register] describes. Both ends must
+// register the same messages in the same order.
 //
 // Messages are reliable unless there is the option [Unreliable]: each is delivered once, in the order in which they
 // were sent. Those from the server wait for the world, unless there is the option [Immediate]: a message that was sent
@@ -67,9 +65,9 @@ func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
 	}
 }
 
-// RegisterInput makes T the type of the commands that clients give, see [SetInput]. Its fields are coded like those of
-// components, see [Register], and its options are those of all types. A field of type [ecs.Entity] that refers to a
-// replica at the client refers to the replica's entity at the server, if that is alive when [Input] is called.
+// RegisterInput makes T the type of the commands that clients give, see [OnInput]. Fields are coded as [Register]
+// describes. A field of type [ecs.Entity] that refers to a replica at the client refers to the replica's entity at the
+// server, if that is alive when [Input] is called.
 //
 // Panics where [Register] does, if T is a relation, if the schema has an input type already, if no input takes 64 bytes
 // or less, and if one may take more than 4,096.
