@@ -38,9 +38,8 @@ type Client struct {
 	attached []func(dt time.Duration) // called at the end of Frame
 }
 
-// NewClient returns a client that makes the world follow a server's. It sends packets to the server through send, in
-// Frame, Disconnect and Close only; a packet belongs to the client again when send returns. The schema must equal the
-// server's. NewClient freezes it.
+// NewClient returns a client that makes the world follow a server's. It calls send in Frame, Disconnect and Close only;
+// the packet belongs to the client again when send returns. The schema must equal the server's. NewClient freezes it.
 //
 // Replicas, the client's copies of the server's entities, carry the component [Replica]. The user may add components to
 // them that are not in the schema, and remove replicas or their components: they stay removed until the server spawns
@@ -188,31 +187,18 @@ func (c *Client) receive(packet []byte) error {
 }
 
 // Frame brings the client's time and world up to date. Call it once per frame, at any frame rate, on the goroutine that
-// owns the world, with dt, the time since the last call:
+// owns the world, after [Client.Receive] and before drawing. dt is the time since the last call.
 //
-//	for range frames {
-//		now := time.Now()
-//		for packet := range arrived {
-//			_ = client.Receive(packet)
-//		}
-//		if err := client.Frame(now.Sub(last)); err != nil {
-//			return err
-//		}
-//		last = now
-//		draw(&world)
-//	}
-//
-// First, every entity, and every [Group], goes from one state of the server to a later one. After [ecs.World.Reset] all
-// replicas spawn anew. Then Frame calls the hooks (see [OnSpawn]) and the functions of [OnServerMessage]. What is
-// attached to the client follows, such as interpolation, then the function of [OnInput]. At last, Frame sends the
-// server hellos until it is connected, and acks, messages and inputs afterwards.
+// First, every entity, and every [Group], goes from one state of the server to a later one. Then Frame calls the hooks
+// (see [OnSpawn]) and the functions of [OnServerMessage]. What is attached to the client follows, such as
+// interpolation, then the function of [OnInput]. At last, Frame sends packets to the server.
 //
 // A pause counts as at most a second of waiting for the server. A negative dt counts as 0 and in [ClientStats]. If dt
 // has another unit, ClientStats.Pace is far from 1.
 //
-// The error is final: a [*SchemaError] that names the first difference between the schemas, or one that names another
-// protocol version, or a [*DisconnectError] if one of the ends has ended the connection. After [Client.Reconnect] it is
-// nil again. All other errors are recovered from and counted in [Client.Stats].
+// The error is final, until [Client.Reconnect]: a [*SchemaError], one that names another protocol version, or a
+// [*DisconnectError] if one of the ends has ended the connection. All other errors are recovered from and counted in
+// [Client.Stats].
 //
 // Panics if the world is locked, in a hook and in a message handler.
 func (c *Client) Frame(dt time.Duration) error {
@@ -317,8 +303,8 @@ func (c *Client) Complete() bool {
 	return c.session.Open() && c.session.Complete
 }
 
-// Reconnect begins a new session, whatever the state of the present one. A client whose server has gone silent, or has
-// dropped it for silence, does so by itself.
+// Reconnect begins a new session, whatever the state of the present one. After a timeout of either end, the client does
+// so by itself.
 //
 // Replicas stay in the world until the new session shows more. If the server is still the same [Server], every replica
 // that it shows again remains the same entity, with everything that the user added to it; the others are removed as

@@ -56,9 +56,8 @@ func (c *Client) InputTick() Tick {
 // before [Client.InputTick] and InputTick, evenly at any frame rate. It is zero when InputTick is 0.
 //
 // It never goes back. When InputTick skips a tick or stays for another one, PredictionTime goes faster or more slowly
-// for a while, by a quarter at most; only when it is more than 4 ticks behind does it go up to twice as fast. While the
-// server is silent it stops within 4 ticks. It jumps, forward only, in the first half second of a session, and when it
-// is more than half a second behind.
+// for a while, by a quarter at most, or up to twice as fast when it is more than 4 ticks behind. It jumps, forward
+// only, in the first half second of a session, and when it is more than half a second behind.
 func (c *Client) PredictionTime() Time {
 	c.mustExist()
 	if c.messages == nil || !c.messages.InputDelay.Known {

@@ -11,8 +11,8 @@ import (
 // whether this client may see them or not. The default is 1,048,576. Don't count resources, the components of entities
 // under conditions, or entities that despawn in the tick in which others spawn.
 //
-// In a larger world, the server withholds the entities that have no slot at the client until there are at most n again,
-// and replicates all others: [PeerStats.Withheld] counts them.
+// In a larger world, the server withholds the entities that have no slot at the client, which [PeerStats.Withheld]
+// counts, and replicates all others.
 //
 // Panics on less than 1 or more than 2^30.
 func WithMaxEntities(n int) ClientOption {

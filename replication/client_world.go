@@ -44,9 +44,8 @@ func (c *Client) StateTick(e ecs.Entity) (tick Tick, ok bool) {
 // newer state was at that tick in the state that the client has. The world shows all of that after the next
 // [Client.Frame]. The tick never goes back within a session. ok is false until the server's first packets have arrived.
 //
-// Without loss, it is about two send intervals and the latency behind [Client.ServerTime]. It stands still after a
-// loss, until every packet of about a round trip has arrived, while the budget leaves something unsent, and until two
-// ticks of a new send interval have passed.
+// Without loss, it is about two send intervals and the latency behind [Client.ServerTime]. It stands still for about a
+// round trip or more after a loss, while the budget leaves something unsent, and after a change of the send interval.
 func (c *Client) Settled() (tick Tick, ok bool) {
 	c.mustExist()
 	return c.recv.Settled.Tick, c.recv.Settled.Known
@@ -63,9 +62,9 @@ func (c *Client) KnownUntil(e ecs.Entity) (tick Tick, ok bool) {
 
 // HasEnded reports whether the server's entity, of which e is the replica, has ended: it was removed, or lost its
 // marker. In a hook of [OnDespawn], false means that it lives on out of view of the client, or that the client does not
-// know: in [Client.Close], when a new session shows that an entity is gone, and seldom when the slot changed hands
-// several times while packets were lost. The server does not report the end of an entity out of view, unless [Interest]
-// keeps it. Elsewhere, false means that the entity is there, or that e is no replica of this client's.
+// know: in [Client.Close], when a new session shows that an entity is gone, and seldom after much packet loss. The
+// server does not report the end of an entity out of view, unless [Interest] keeps it. It is false if e is no replica
+// of this client's.
 //
 // Panics if e is not in the world any more, as after the Frame that removed it.
 func (c *Client) HasEnded(e ecs.Entity) bool {
@@ -95,8 +94,8 @@ func (c *Client) OnDrain(fn func()) {
 	})
 }
 
-// Expects reports whether a local entity still waits for the server's; see [Expect]. It does not when it was matched:
-// then [Client.NetID] returns the ID of the server's entity.
+// Expects reports whether a local entity still waits for the server's; see [Expect]. If it was matched, [Client.NetID]
+// returns an ID.
 func (c *Client) Expects(e ecs.Entity) bool {
 	c.mustExist()
 	return c.apply.Expected.Expects(e)
@@ -107,17 +106,15 @@ func (c *Client) Expects(e ecs.Entity) bool {
 // that writes to a replicated component.
 //
 // Fields are compared as codes, so differences below their precision don't count. Verify skips entities, components and
-// resources that the user removed, and leftovers of an earlier session that the new one does not show yet. A resource
-// that the user put in place of the server's counts as written to. It is meant for tests and for finding faults: it
-// takes about as long as writing all these components. Call it between Frame and the systems that may write, or after
-// them.
+// resources that the user removed, and leftovers of an earlier session that the new one does not show yet. It takes
+// about as long as writing all these components. Call it between Frame and the systems that may write, or after them.
 func (c *Client) Verify() *Divergence {
 	defer c.guard().Leave(c.guard().Enter(exclusive.ClientVerify))
 	return publicDivergence(c.apply.Verify())
 }
 
 // Divergence returns the first field in which the client's state was found to differ from the server's by
-// [Tuning].StateHash, or nil. It is nil when a session begins. A difference means a fault, of the library or of memory.
+// [Tuning].StateHash, or nil. It is nil when a session begins.
 //
 // Want is nil, since hashes do not contain it, and Got is what the client holds; a [NetID] if the field refers to an
 // entity. If only one end has the component, Field is empty and Got and Want are bools.

@@ -60,18 +60,18 @@ func useConversion(c schema.Conversion, paths []string) TypeOption {
 }
 
 // As replicates values of type T through a twin of type S: the fields of S are sent, by its tags. Use it for components
-// that hold more than should be sent, or in a form that can't be sent.
+// that hold more than should be sent, or in another form.
 //
-// T is the component's own type or that of fields in it, including arrays and nested structs: of those with the given
-// paths (see [Field]), or of all if there are none. A field's own tag applies to S, if S is not a struct.
+// T is the type of the component or of fields in it, as for [With]: those with the given paths, or all if there are
+// none. A field's own tag applies to S, if S is not a struct.
 //
-// to is called at every capture. It sets a zero S from a T, which it must not change, nor keep pointers into. from is
-// called when a new state is applied. It sets a T, which may be zero or have any value that to and from gave it, from
-// an S; it leaves fields alone that S does not determine. Both must accept zero values, must not touch the world, and
-// must depend on nothing else. They may be called from several goroutines at the same time.
+// to sets a zero S from a T at every capture; it must not change the T, nor keep pointers into it. from sets a T, which
+// may be zero or have any value that to and from gave it, when a new state is applied; it leaves fields alone that S
+// does not determine. Both must accept zero values, must not touch the world, and must depend on nothing else. They may
+// be called from several goroutines at the same time.
 //
-// S must have no replicated entities or relations: send those in fields of their own. The other end may as well
-// register S itself under the component's name.
+// S must have no replicated entities or relations: send those in fields of their own. The other end may register S
+// itself under the component's name.
 //
 // Panics if a function is nil.
 func As[T, S any](to func(from *T, to *S), from func(from *S, to *T), paths ...string) TypeOption {

@@ -46,8 +46,8 @@ func OwnerOnly() ComponentOption { return under(schema.Condition{Kind: schema.Ow
 func ExceptOwner() ComponentOption { return under(schema.Condition{Kind: schema.ExceptOwner}) }
 
 // OnlyFor shows the component to the peers that the function picks. Every Replicate calls it once for every peer, on
-// the caller's goroutine; it must not change the world, the server or its peers. Components share a condition, and its
-// cost, if they share the option:
+// the caller's goroutine; it must not change the world, the server or its peers. Components share a condition if they
+// share the option:
 //
 //	referees := replication.OnlyFor(isReferee)
 //	replication.Register[Foul](schema, referees)
@@ -67,8 +67,8 @@ func Once() ComponentOption {
 	return componentOption(func(o *schema.Options) { o.Once = true })
 }
 
-// Newest exempts the component from interpolation: clients show its newest state, as [Client.Frame] wrote it, and
-// package rewind judges by that. Both ends must agree.
+// Newest exempts the component from interpolation: clients show its newest state, and package rewind judges by that.
+// Both ends must agree.
 func Newest() ComponentOption {
 	return componentOption(func(o *schema.Options) { o.Newest = true })
 }

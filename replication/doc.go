@@ -1,9 +1,9 @@
 // Package replication keeps Arche worlds on other machines equal to one world, over a network that loses, delays,
-// duplicates and reorders packets. It sends what changed, quantised, predicted and packed to the bit.
+// duplicates and reorders packets.
 //
 // One process is authoritative: a [Server] with an Arche world, and a [Peer] for each client. On every other machine, a
-// [Client] makes a world of its own follow it. The package has no sockets, no clocks and no goroutines but those of
-// [Tuning]: the game's loop calls it, and functions of the game carry its packets.
+// [Client] makes a world of its own follow it. The package has no sockets, no clocks and, but for [Tuning], no
+// goroutines: the game's loop calls it, and functions of the game carry its packets.
 //
 // Both ends need the same [Schema]: the types of components, resources, messages and inputs, and how their fields are
 // coded.
@@ -34,25 +34,22 @@
 //
 // # Where to read on
 //
-// In this order; most games need the first three.
+// Most games need the first three.
 //
-//   - What is replicated: [NewSchema], [Register], [RegisterResource]; for types of other packages [Field], [As] and
-//     [With]; who gets a component and how often: [OwnerOnly], [ExceptOwner], [OnlyFor], [Every], [Once].
-//   - The server: [NewServer], [Server.Connect], [Peer.Receive], [Server.Replicate], [Server.Close]; the marker
-//     [Replicated].
-//   - The client: [NewClient], [Client.Receive], [Client.Frame], [Client.Complete], [Client.Close], [Client.Detach].
-//   - The same entity at both ends: [NetID], [Server.NetID], [Server.Entity], [Client.NetID], [Client.Entity],
-//     [Client.Entities], [Replica].
-//   - What changed at the client: [OnSpawn], [OnDespawn], [Client.HasEnded], [OnAdd], [OnChange], [OnRemove]; entities
-//     that the game spawned ahead of the server: [Expect].
+//   - What is replicated: [Register], [RegisterResource]; for types of other packages [Field], [As] and [With]; who
+//     gets a component and how often: [OwnerOnly], [Every].
+//   - The server: [NewServer], [Server.Connect], [Peer.Receive], [Server.Replicate]; the marker [Replicated].
+//   - The client: [NewClient], [Client.Receive], [Client.Frame], [Client.Complete].
+//   - The same entity at both ends: [NetID], [Server.Entity], [Client.Entity], [Client.Entities].
+//   - What changed at the client: [OnSpawn], [OnDespawn], [OnAdd], [OnChange], [OnRemove]; entities that the game
+//     spawned ahead of the server: [Expect].
 //   - Messages: [RegisterMessage]; from the server [SendToClient], [SendToAll], [SendToViewers] and [OnServerMessage];
 //     from clients [SendToServer] and [OnClientMessage].
 //   - Inputs and time: [WithTickRate], [Client.ServerTime]; [RegisterInput], [OnInput] at the client, [Input] at the
 //     server.
-//   - Smooth motion at any frame rate: package interpolation. What a client showed when its player acted: package
-//     rewind.
-//   - Clients that come and go: [Server.OnJoin], [Server.OnConnect], [Server.OnDisconnect], [Server.Peers],
-//     [Peer.SetData], [Peer.Disconnect], [Client.Status], [Client.Reconnect], [WithTimeout].
+//   - Smooth motion: package interpolation. What a client showed when its player acted: package rewind.
+//   - Clients that come and go: [Server.OnJoin], [Server.OnConnect], [Server.OnDisconnect], [Peer.SetData],
+//     [Client.Status], [Client.Reconnect].
 //   - What a peer may see: [Peer.SetInterest], [Grid], [EntitySet], [Server.SetOwner]; what must change together:
 //     [Group].
 //   - What a peer is sent, and when: [Peer.SetBudget], [Peer.SetSendInterval], [Priority], [WithCoding].
@@ -66,8 +63,7 @@
 //   - A replica, the client's copy of a server's entity, always shows one state that the entity had at the server,
 //     quantised, of one tick, all components together; it never goes back to an earlier one. So do the resources of a
 //     world together. Components under one condition, such as [OwnerOnly], are a state of their own in this respect.
-//   - A reference to an entity at the server is a reference to its replica at the client, or the zero entity while the
-//     client has none.
+//   - A reference to an entity becomes a reference to its replica, or the zero entity while the client has none.
 //   - When changes stop and packets get through, the client's state becomes equal to the server's, code for code.
 //   - A message is delivered once, in order, and not before the world is as it was when the message was sent, unless
 //     its type has options that change this.
@@ -86,9 +82,9 @@
 //   - A nil or zero world, server, client, peer, set or group is refused, and so is a nil schema, function, filter or
 //     option, unless the documentation says what nil means. A zero [Schema] is an empty one.
 //   - A server with its peers, sets and groups is for one goroutine at a time, and so is a client. A call that comes
-//     while another goroutine is in one usually panics and names both calls; use Go's race detector as well. Hooks,
-//     message handlers and functions of an [Interest] run on the goroutine of the call that they run in, and may make
-//     calls of their own, unless their documentation forbids it.
+//     while another goroutine is in one usually panics; use Go's race detector as well. Functions of the user run on
+//     the goroutine of the call that they run in, and may make calls of their own, unless their documentation forbids
+//     it.
 //   - Any entity handle may be passed. A handle of a removed entity, or from before a reset of the world, refers to
 //     nothing; where an entity is needed, as for [Server.SetOwner] and [Expect], it is refused. If the world has reused
 //     the handle, it refers to the new entity.

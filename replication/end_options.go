@@ -33,7 +33,7 @@ const (
 //
 // A client then asks the server whether it still has the session. If so, everything continues; if not, a new session
 // begins: see [Client.Reconnect]. The default is 10 seconds. At most a second of a pause of the client itself counts. A
-// server sends something every second (see [WithTickRate]), also when its world is idle.
+// server sends something every second, also when its world is idle.
 //
 // Panics if it is negative or more than 240 hours.
 func WithTimeout(d time.Duration) Option {

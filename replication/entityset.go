@@ -6,8 +6,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// An EntitySet is a set of entities that the user maintains, for [Interest.Sets]: a team, a room, what is relevant to
-// everybody. Any number of peers can share one.
+// An EntitySet is a set of entities that the user maintains, for [Interest.Sets]: a team, a room. Any number of peers
+// can share one.
 type EntitySet struct {
 	server *Server
 	in     interest.EntitySet

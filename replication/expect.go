@@ -20,13 +20,13 @@ import (
 //		Number uint16
 //	}
 //
-//	e := world.NewEntity(positionID, shotID) // predicted
+//	e := world.NewEntity(positionID, shotID)
 //	*(*Shot)(world.Get(e, shotID)) = Shot{Owner: me, Number: next}
 //	replication.Expect[Shot](client, e, time.Second)
 //
 // It waits for the given time, 0 for as long as it takes, until the first [Client.Frame] after that, or until the
-// entity is removed, the world is reset, or Expect is called for it again. The library never removes it: what the
-// server never confirms is the user's to remove; see [Client.Expects].
+// entity is removed, the world is reset, or Expect is called for it again. What the server never confirms is the user's
+// to remove; see [Client.Expects].
 //
 // References to replicas in the signature are compared as references to the server's entities; other references count
 // as none. Of several entities with the same signature, the one that was expected first is matched first. Entities that

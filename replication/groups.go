@@ -6,9 +6,9 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A Group is a set of entities that appear, change and end together at every client: a ship and its turrets, a rider
-// and the horse. After each [Client.Frame] a client shows all of them as they were in one tick of the server, or none;
-// a group is visible to a peer if any of its entities is. Entities outside of groups are independent of each other.
+// A Group is a set of entities that appear, change and end together at every client, such as a ship and its turrets.
+// After each [Client.Frame] a client shows all of them as they were in one tick of the server, or none; a group is
+// visible to a peer if any of its entities is.
 //
 // An entity can be in one group at a time. Clients see it join and leave together with the rest of the group. An entity
 // that is removed from the world leaves the group by itself; one that only loses its marker is a member again when it

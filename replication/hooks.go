@@ -29,7 +29,7 @@ func OnSpawn(c *Client, fn func(e ecs.Entity)) {
 // components ([OnRemove]) and before anything is removed from the world. What the user or a reset of the world removed
 // is not announced. [Client.HasEnded] distinguishes entities that ended from those that left the view.
 //
-// See [OnSpawn] for what a hook may do.
+// fn may do what one of [OnSpawn] may.
 func OnDespawn(c *Client, fn func(e ecs.Entity)) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.OnDespawn))
 	checkHook("OnDespawn", fn == nil)
@@ -40,7 +40,7 @@ func OnDespawn(c *Client, fn func(e ecs.Entity)) {
 // components have their values, but those under a condition, such as [OwnerOnly], may arrive later than the others. v
 // is valid until fn changes the world. T may be the type of a resource: then e is the zero entity.
 //
-// See [OnSpawn] for what a hook may do. Panics if T is not in the schema.
+// fn may do what one of [OnSpawn] may. Panics if T is not in the schema.
 func OnAdd[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.OnAdd))
 	checkHook("OnAdd", fn == nil)
@@ -51,7 +51,7 @@ func OnAdd[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 // OnRemove makes the client call fn before a replica loses the component T, as the server's entity did, or is removed
 // itself. Nothing has been removed yet. A component that the user removed is not announced. v and e are as for [OnAdd].
 //
-// See [OnSpawn] for what a hook may do. Panics if T is not in the schema.
+// fn may do what one of [OnSpawn] may. Panics if T is not in the schema.
 func OnRemove[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.OnRemove))
 	checkHook("OnRemove", fn == nil)
@@ -61,14 +61,13 @@ func OnRemove[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 
 // OnChange makes the client call fn when the server has changed the value of a component that a replica already had, or
 // its target if it is a relation. A reference to an entity also changes when that entity arrives or is gone. fn is
-// called once for a component in a Frame, however many states the server sent, when everything that changed has its new
-// value.
+// called at most once for a component in a Frame, when everything that changed has its new value.
 //
 // before is a copy of what the world held until then, including what the user wrote since the server's earlier value;
 // it is valid until fn returns. Slices and maps of values of [As] are not copied, so use functions that make new ones.
 // now is valid until fn changes the world. T may be the type of a resource: then e is the zero entity.
 //
-// See [OnSpawn] for what a hook may do. Panics if T is not in the schema.
+// fn may do what one of [OnSpawn] may. Panics if T is not in the schema.
 func OnChange[T any](c *Client, fn func(e ecs.Entity, before, now *T)) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.OnChange))
 	checkHook("OnChange", fn == nil)

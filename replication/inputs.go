@@ -15,9 +15,9 @@ var ErrInputSet = errors.New("replication: the tick has its input already: input
 	"in their order")
 
 // OnInput sets the function that gives the client's command for a server tick; nil removes it. [Client.Frame] calls it
-// for each tick that needs one, in their order, when the world is as it is to be drawn: not at all, once, or several
-// times a frame; after a pause, ticks that are too long ago are left out. The input is sent at once, and again until
-// the server has it.
+// for each tick that needs one, in their order, when the world is as it is to be drawn, any number of times a frame;
+// after a pause, ticks that are too long ago are left out. The input is sent at once, and again until the server has
+// it.
 //
 //	replication.OnInput(client, func(tick replication.Tick) Command {
 //		command := Command{Turn: keys.turn}
@@ -49,9 +49,8 @@ func OnInput[T any](c *Client, fn func(tick Tick) T) {
 }
 
 // SetInput sets the client's command for a server tick, from [Client.InputTick], for games that don't use [OnInput].
-// The next [Client.Frame] sends it, and later ones repeat it until the server has it. Set inputs in the order of their
-// ticks; a tick that is left out has none. A step of 64 ticks or more, back or forward, starts anew: inputs set before
-// are no longer repeated.
+// Set inputs in the order of their ticks; a tick that is left out has none. A step of 64 ticks or more, back or
+// forward, starts anew: inputs set before are no longer repeated.
 //
 // The errors are [ErrNotConnected] without a session or while InputTick is 0, one that wraps [ErrMessageTooLarge] if
 // the input takes more than 64 bytes or a text is longer than its max, and [ErrInputSet] if tick is not after the last

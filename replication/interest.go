@@ -21,8 +21,8 @@ type Interest struct {
 	// Sets show their members.
 	Sets []*EntitySet
 
-	// Visible is called for every entity that passes all of the above, on the caller's goroutine, in every Replicate in
-	// which the peer may be sent state or has a new message. It must not change the world, the server or its peers.
+	// Visible is called for every entity that passes all of the above, in every Replicate in which the peer may be sent
+	// state or has a new message. It must not change the world, the server or its peers.
 	Visible func(e ecs.Entity) bool
 
 	// Keep leaves entities that go out of view with the client, as it saw them last, until they end. Without Keep they are

@@ -21,12 +21,10 @@ import (
 var (
 	// ErrNotConnected: there is no session, not yet or not any more, in which messages and inputs could be sent.
 	ErrNotConnected = errors.New("replication: not connected: messages and inputs need a session, see Client.Status and Peer.Connected")
-	// ErrBufferFull: so much awaits its acknowledgement, or the next tick, that nothing more is accepted for the other
-	// end. The message was not sent.
+	// ErrBufferFull: too much awaits its acknowledgement or the next tick. The message was not sent.
 	ErrBufferFull error
-	// ErrMessageTooLarge: the message is unreliable and does not fit into a packet, or it is reliable and larger than
-	// 128 packets carry, or an input takes more than 64 bytes, or a text in one is longer than its max. The error that
-	// wraps it has the sizes in its text.
+	// ErrMessageTooLarge: an unreliable message does not fit into a packet, a reliable one into 128, an input into 64
+	// bytes, or a text in one is longer than its max. The error that wraps it names the sizes.
 	ErrMessageTooLarge error
 )
 
@@ -52,8 +50,7 @@ func Immediate() MessageOption {
 // that tick or a later one, and no entity that despawned by then. Values of components may still be older.
 //
 // A field of type [ecs.Entity] is translated: a server's entity becomes its replica at the client, and a replica
-// becomes the server's entity. It is the zero entity if there is none, or it is not alive, when the message is
-// delivered.
+// becomes the server's entity. It is the zero entity if there is none alive when the message is delivered.
 //
 // Panics where [Register] does, if T is a relation, and if there are 255 message types already.
 func RegisterMessage[T any](s *Schema, opts ...MessageOption) {

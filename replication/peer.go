@@ -88,8 +88,8 @@ func (p *Peer) Connected() bool {
 	return p.conn.State == session.Connected
 }
 
-// JoinData returns what the client of the present session gave to [WithJoinData] or [Client.SetJoinData], nil if it
-// gave nothing or there has been no session. It must not be changed; it stays valid.
+// JoinData returns what the client of the present session gave to [WithJoinData] or [Client.SetJoinData], or nil. It
+// must not be changed; it stays valid.
 func (p *Peer) JoinData() []byte {
 	p.mustExist()
 	return p.conn.Session.JoinData
@@ -179,9 +179,9 @@ func (p *Peer) receiveAck(body []byte) error {
 	return nil
 }
 
-// Disconnect ends the connection and sends the client the reason, in packets that are sent at once. From then on, pass
-// the peer what still arrives from that client, so that it repeats the reason to a client that keeps asking: Receive
-// returns [ErrUnexpected].
+// Disconnect ends the connection and sends the client the reason, in packets that are sent at once. Pass what still
+// arrives to [Peer.Receive], which returns [ErrUnexpected], so that it repeats the reason to a client that keeps
+// asking.
 //
 // Call it between Replicates. The client does not reconnect by itself unless the code is [ReasonTimeout].
 func (p *Peer) Disconnect(r Reason) {

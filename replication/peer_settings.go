@@ -14,7 +14,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// SetInterest sets what the peer may see, from the next Replicate on. Any field can be changed at any tick.
+// SetInterest sets what the peer may see, from the next Replicate on.
 //
 // Panics if the grid or a set is of another server, if the grid's number of fields is not the number of coordinates
 // from [Peer.LookFrom], if a set is nil, if the filter is a nil pointer, or if the margin is negative or has no grid.
@@ -111,8 +111,7 @@ func (p *Peer) SetBudget(bytesPerSecond int) {
 // most bytes per second, until SetBudget is called. [PeerStats.Budget] is the present budget.
 //
 // The budget begins with least in each session and rises until the path is busy. It falls when round trips get longer
-// or a tenth of the packets are lost, and rises while neither happens and the game needs it. A client that acknowledges
-// what it did not get can raise it, up to most.
+// or a tenth of the packets are lost. A client that acknowledges what it did not get can raise it, up to most.
 //
 // Only the bytes between two sends and two packets are saved up.
 //

@@ -10,8 +10,8 @@ import (
 // how their fields are coded. Server and client must register the same types with the same tags in the same order; the
 // handshake compares [Schema.Fingerprint].
 //
-// Any number of servers and clients can share a schema. The first of them freezes it: registering panics from then on.
-// All other methods may be called from several goroutines at a time.
+// Any number of servers and clients can share a schema; the first of them freezes it, and registering panics from then
+// on. All other methods may be called from several goroutines at a time.
 type Schema struct {
 	raw schema.Schema
 }
@@ -56,9 +56,9 @@ func (s *Schema) mustExist() {
 //	counter                   a number that stays the same or grows a little
 //	jump                      a float in steps, or an angle, that does not move steadily
 //
-// Three keys, and the options [Snap], [Hermite] and [Newest], declare how package interpolation shows a component
-// between two states, and how package rewind judges it. Floats, rotations and integers with linear or wrap move; all
-// else changes at the time of the next state.
+// Three keys, and the options [Snap], [Hermite] and [Newest], declare how packages interpolation and rewind treat a
+// component between two states. Floats, rotations and integers with linear or wrap move; all else changes at the time
+// of the next state.
 //
 //	hold                      a field that would move changes then, too
 //	cut                       a change of the field is a discontinuity: nothing of the entity that is under the same
@@ -69,7 +69,7 @@ func (s *Schema) mustExist() {
 //
 // Without a tag a bool takes one bit, an integer its full width (int and uint: 64 bits) and a float all its bits.
 // Nested and embedded structs are coded field by field, fixed arrays element by element by the array's tag. Unexported
-// and blank fields are not replicated. Of a struct without fields, the presence is replicated.
+// and blank fields are not replicated. A struct without fields is a tag: its presence is replicated.
 //
 // A field of type [ecs.Entity] is translated: at the client it refers to the replica of the server's entity, and is
 // zero while there is none. So is the target of a relation, a component that embeds [ecs.Relation].
@@ -94,9 +94,9 @@ func RegisterType(s *Schema, t reflect.Type, opts ...ComponentOption) {
 	}
 }
 
-// Text returns the schema as lines of text: a line that names the format, then for every component its name and one
-// line for every field, arrays of numbers counting as one; then the same for messages and the input. Two schemas have
-// the same text if and only if they have the same names and codes.
+// Text returns the schema as text: a line that names the format, then for every component, message and input its name
+// and one line for every field, arrays of numbers counting as one. Two schemas have the same text if and only if they
+// have the same names and codes.
 //
 //	arche-replicate schema 1
 //	component Position
@@ -115,9 +115,9 @@ func (s *Schema) Text() string {
 //
 //	schema.Tune("Position.X=0012 Position.Y=0012 Rotation.Q=1234")
 //
-// Each has the name of a field, as in [Schema.Text], and up to 16 digits from 0 to f: the first replaces order 0, the
-// next order 1, and so on. Only fields that are extrapolated have orders: floats in steps, angles, rotations and
-// integers with the key linear or wrap. Both ends must be tuned alike: tables are part of the text and the fingerprint.
+// Each has the name of a field, as in [Schema.Text], and up to 16 digits from 0 to f that replace its orders from 0 on.
+// Only fields that are extrapolated have orders: floats in steps, angles, rotations and integers with the key linear or
+// wrap. Both ends must be tuned alike: tables are part of the text and the fingerprint.
 //
 // Panics if an item is malformed, names no registered field, one that is not extrapolated or one that is tuned already,
 // or if a server or client has been made with the schema.
@@ -136,8 +136,8 @@ func (s *Schema) Fingerprint() uint64 {
 
 // Codes appends the codes of a component to dst and returns it, for tests and tools. A field has one code; a unit
 // vector has two; a quaternion has four: the index of the largest part, then the codes of the other three; a text has
-// its length and then four bytes each, the first in the lowest bits, as many as the longest text takes. An entity has
-// its ID in Arche and, from bit 32 on, its generation.
+// its length and then four bytes each, the first in the lowest bits, up to its max. An entity has its ID in Arche and,
+// from bit 32 on, its generation.
 //
 // Panics if the component is neither a value of a registered type nor a pointer to one.
 func (s *Schema) Codes(component any, dst []uint64) []uint64 {

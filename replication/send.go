@@ -93,8 +93,8 @@ func SendToServer[T any](c *Client, msg T) error {
 // OnClientMessage sets the function that handles messages of type T from clients; nil removes it. Messages without one
 // are counted and dropped.
 //
-// It is called in [Peer.Receive], on its goroutine: reliable messages in the order in which the client sent them, each
-// once. It may change the world, and send messages. It must not call Receive or Replicate.
+// It is called in [Peer.Receive]: reliable messages in the order in which the client sent them, each once. It may
+// change the world, and send messages. It must not call Receive or Replicate.
 //
 // Panics if T is not registered with [RegisterMessage].
 func OnClientMessage[T any](s *Server, handle func(from *Peer, message T)) {

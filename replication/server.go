@@ -113,10 +113,7 @@ func (s *Server) guard() *exclusive.Guard {
 func (s *Server) mustExist() { s.guard().Check() }
 
 // Connect adds a peer, whose packets are sent through send. A packet belongs to the server again when send returns. An
-// error of send counts as a lost packet and is counted in [PeerStats.SendErrors]. send must not call back into the
-// server.
-//
-// The peer is sent nothing but handshake answers until the handshake is complete.
+// error of send counts as a lost packet, and in [PeerStats.SendErrors]. send must not call back into the server.
 //
 // Panics if the server is closed.
 func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Peer {
@@ -200,14 +197,13 @@ type serverSender struct {
 // it: the client gets a [DisconnectError] with [ReasonRefused] and the error's text, cut to 50 bytes, or to 27 more
 // than there are of data if that is more, and to 128 at most. To refuse with a code of your own, disconnect the peer.
 //
-// fn is called in [Peer.Receive] when a client with the right schema asks for a new session: once per session, unless
-// it returns ErrJoinPending, or others ask with the same address meanwhile; at most 16 times per tick of a peer. The
-// peer of a refused client stays, so that the client may try again, until it times out.
+// fn is called in [Peer.Receive] when a client with the right schema asks for a new session: usually once per session,
+// and at most 16 times per tick of a peer. The peer of a refused client stays, so that the client may try again, until
+// it times out.
 //
-// Anybody can send data under the address of another client, and old packets may arrive late. So fn should only decide:
-// it may be called though the session never begins, also while the peer is connected. Set up what belongs to the player
-// in [Server.OnConnect], from [Peer.JoinData]. fn may do what a function of OnConnect may. If there are several
-// functions, the first error counts.
+// fn should only decide, since packets may be forged or late: it may be called though the session never begins, also
+// while the peer is connected. Set up what belongs to the player in [Server.OnConnect], from [Peer.JoinData]. fn may do
+// what a function of OnConnect may. If there are several functions, the first error counts.
 //
 // Panics if fn is nil.
 func (s *Server) OnJoin(fn func(p *Peer, data []byte) error) {
@@ -220,7 +216,7 @@ func (s *Server) OnJoin(fn func(p *Peer, data []byte) error) {
 
 // OnRefuse makes the server call fn when a client was refused, with the reason: the error of a function of
 // [Server.OnJoin], or a sentence that names the client's protocol version, or the lines in which its schema differs. It
-// may be called for several parts of a long schema. The peer stays until it times out, see [Server.OnDisconnect].
+// may be called several times for a long schema. The peer stays until it times out.
 //
 // fn is called in [Peer.Receive], and may do what a function of [Server.OnConnect] may. Panics if fn is nil.
 func (s *Server) OnRefuse(fn func(p *Peer, reason error)) {
@@ -254,7 +250,7 @@ func (s *Server) approve(p *Peer, data []byte) (err error) {
 
 // OnConnect makes the server call fn when a client's session begins: from then on the client is sent the world, and
 // messages may be sent to it. fn is called in [Peer.Receive], before the client's first message is delivered; and again
-// for the same peer if its client begins a new session, for instance after [Client.Reconnect].
+// for the same peer if its client begins a new session.
 //
 // fn may change the world, send messages and disconnect peers. It must not call Receive or Replicate. Functions are
 // called in the order in which they were registered.

@@ -25,8 +25,8 @@ func (s *Server) netID(e ecs.Entity) (NetID, bool) {
 	return NetID{Slot: uint32(slot), Generation: s.snap.Slots.Info[slot].Generation}, true
 }
 
-// Entity returns the entity of the server's world with the given network ID, if the latest Replicate found it and it
-// is still alive and replicated.
+// Entity returns the entity with the given network ID, if the latest Replicate found it and it is still alive and
+// replicated.
 func (s *Server) Entity(id NetID) (ecs.Entity, bool) {
 	s.mustExist()
 	e := s.snap.EntityOf(wire.NetID(id))

@@ -38,7 +38,6 @@ func WithTickRate(perSecond int) ServerOption {
 //
 //	players := replication.NewServer(&world, schema)
 //	spectators := replication.NewServer(&world, publicSchema, replication.WithMarker[ForSpectators]())
-//	world.NewEntity(positionID, ecs.ComponentID[replication.Replicated](&world), ecs.ComponentID[ForSpectators](&world))
 //
 // Panics if T is not declared like this.
 func WithMarker[T any]() ServerOption {
@@ -55,8 +54,8 @@ type Tuning struct {
 	Window int
 	// BaselineInterval n encodes updates against the newest acknowledged state of a tick that is a multiple of n: 1, 2, 4
 	// or 8. Peers with different round trips then share more of the encoding, and updates are a little larger. The default
-	// is 1, or with 32 peers or more that all see everything, what suits their round trips. It changes nothing for peers
-	// that have a send interval.
+	// is 1, or with 32 peers or more that all see everything, what suits their round trips. Peers with a send interval
+	// don't use it.
 	BaselineInterval int
 	// Workers is for how many peers at a time Replicate encodes, 1 to 64, on goroutines that end before it returns; 1 by
 	// default. All functions of the user are still called on the caller's goroutine.

@@ -22,7 +22,7 @@ type ServerStats struct {
 
 	// RefusedSchemas counts hellos with another schema or protocol version, also those that came to peers that are gone.
 	// LastRefusal is a sentence about the latest of them: its version, or the few lines of the schema's text in which it
-	// differs. It is empty if there was none, and no part of it comes from the wire but numbers.
+	// differs. Of the wire, it contains nothing but numbers.
 	RefusedSchemas uint64
 	LastRefusal    string
 
