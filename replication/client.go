@@ -44,7 +44,7 @@ type Client struct {
 // Replicas, the client's copies of the server's entities, carry the component [Replica]. The user may add components to
 // them that are not in the schema, and remove replicas or their components: they stay removed until the server spawns
 // or adds them anew. After a reset of the world, the next Frame fills it again with all replicas, including those. All
-// this holds for resources, too; one that the user has when the server adds it is taken over.
+// this holds for resources, too; one that the user has already is taken over.
 //
 // Panics if the world is locked, or if the world, the schema or send is nil.
 func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error, opts ...ClientOption) *Client {

@@ -27,9 +27,9 @@ func (c *Client) Tick() Tick {
 // before the first packet of a session. While the round trip is not known, see [ClientStats], it is the time at which
 // the packets that arrive now were sent.
 //
-// It rises with [Client.Frame], at any frame rate, and never goes back within a session. It jumps, forward only, in the
-// first half second of a session, after a pause, and when it is more than half a second behind. If no packet arrives
-// for a second, or for four seconds if the round trip is not known, it stands still.
+// It rises with [Client.Frame], faster or more slowly while it is wrong, and never goes back within a session. It
+// jumps, forward only, in the first half second of a session, after a pause, and when it is more than half a second
+// behind. If no packet arrives for a second, or for four seconds if the round trip is not known, it stands still.
 func (c *Client) ServerTime() Time {
 	c.mustExist()
 	if !c.clock.Known {

@@ -22,9 +22,9 @@ func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
 	return NetID(id), ok
 }
 
-// Entities returns an iterator over the replicas, in the order of slots. The loop may change the world, including its
-// structure, and remove any of the replicas: those that are gone when their turn comes are left out. It must not call
-// [Client.Frame] or [Client.Close]. A reset of the world ends it.
+// Entities returns an iterator over the replicas, in the order of slots. The loop may change the world and remove
+// replicas: those that are gone when their turn comes are left out. It must not call [Client.Frame] or [Client.Close].
+// A reset of the world ends it.
 func (c *Client) Entities() iter.Seq2[NetID, ecs.Entity] {
 	c.mustExist()
 	return func(yield func(NetID, ecs.Entity) bool) {
@@ -80,7 +80,7 @@ func (c *Client) HasEnded(e ecs.Entity) bool {
 // with [ErrBufferFull], and now at most half of the buffer is in use. fn is called in [Client.Frame], once until the
 // buffer is full again, but not for a new session.
 //
-// See [OnServerMessage] for what fn may do. Panics if fn is nil.
+// fn may do what one of [OnServerMessage] may. Panics if fn is nil.
 func (c *Client) OnDrain(fn func()) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.ClientOnDrain))
 	checkHook("OnDrain", fn == nil)

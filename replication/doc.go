@@ -2,11 +2,10 @@
 // duplicates and reorders packets.
 //
 // One process is authoritative: a [Server] with an Arche world, and a [Peer] for each client. On every other machine, a
-// [Client] makes a world of its own follow it. The package has no sockets, no clocks and, but for [Tuning], no
-// goroutines: the game's loop calls it, and functions of the game carry its packets.
+// [Client] makes a world follow it. The package has no sockets, no clocks and, but for [Tuning], no goroutines: the
+// game's loop calls it, and functions of the game carry its packets.
 //
-// Both ends need the same [Schema]: the types of components, resources, messages and inputs, and how their fields are
-// coded.
+// Both ends need the same [Schema].
 //
 //	type Position struct {
 //		X, Y float32 `repl:"range=-1000:1000,step=0.01"`
@@ -55,8 +54,7 @@
 //   - What a peer is sent, and when: [Peer.SetBudget], [Peer.SetSendInterval], [Priority], [WithCoding].
 //   - What happened, and faults: [Server.Stats], [Peer.Stats], [Client.Stats], [Client.Verify], [Tuning].
 //
-// The guide in the directory docs has a page on each of these, and the wire format. Package [netsim] simulates bad
-// networks for tests.
+// The guide in docs has a page on each of these. Package [netsim] simulates bad networks for tests.
 //
 // # Guarantees
 //
@@ -67,8 +65,7 @@
 //   - When changes stop and packets get through, the client's state becomes equal to the server's, code for code.
 //   - A message is delivered once, in order, and not before the world is as it was when the message was sent, unless
 //     its type has options that change this.
-//   - A lost state packet costs nothing but time: later packets refer to what the client has acknowledged.
-//   - No packet of the server is larger than its MTU, see [WithMTU], and each can be decoded without those before it.
+//   - No packet of the server is larger than its MTU, see [WithMTU], and a lost state packet costs nothing but time.
 //   - Nothing from the wire panics, loops or allocates without bound. Receive returns an error and the connection
 //     continues.
 //

@@ -48,8 +48,8 @@ const defaultServerTimeout = 30 * time.Second
 // WithSeed derives the numbers that distinguish sessions from a seed, for tests, recordings and runs that must be the
 // same each time. By default they are random, which makes them hard to forge.
 //
-// Two servers that a client meets one after the other must not have the same seed, nor two clients that use a [Peer]
-// one after the other: the other end would continue the earlier session.
+// Two servers that a client meets must not have the same seed, nor two clients of one [Peer]: the other end would take
+// them for one.
 func WithSeed(seed uint64) Option {
 	return config.EndFunc(func(o *config.EndOptions) { o.Seed, o.Seeded = seed, true })
 }

@@ -35,8 +35,8 @@ func (g *Group) guard() *exclusive.Guard {
 func (g *Group) mustExist() { g.guard().Check() }
 
 // Add puts an entity into the group, from the next Replicate on. It does nothing if the entity is in the group or dead.
-// The entity may get its [Replicated] component later. Entities that should appear together must be in the group when
-// the first of them is replicated.
+// The entity may get its [Replicated] component later. Entities that should appear together must be in it when the
+// first of them is replicated.
 //
 // Panics if the entity is in another group.
 func (g *Group) Add(e ecs.Entity) {

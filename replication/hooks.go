@@ -17,8 +17,8 @@ import (
 // Hooks of one kind are called in the order in which they were registered, entities in no particular order. A hook
 // can't be unregistered, and is not called for what was there before: see [Client.Entities].
 //
-// After [ecs.World.Reset], hooks are called for all entities as they spawn anew, but not for what the reset removed.
-// Entities that are taken over after a reconnect are neither despawned nor spawned.
+// Hooks are called for entities that spawn anew after [ecs.World.Reset], but not for what the reset removed, nor for
+// entities that are taken over after a reconnect.
 func OnSpawn(c *Client, fn func(e ecs.Entity)) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.OnSpawn))
 	checkHook("OnSpawn", fn == nil)
@@ -26,8 +26,8 @@ func OnSpawn(c *Client, fn func(e ecs.Entity)) {
 }
 
 // OnDespawn makes the client call fn for every replica that Frame or Close is about to remove, after the hooks of its
-// components ([OnRemove]) and before anything is removed from the world. What the user or a reset of the world removed
-// is not announced. [Client.HasEnded] distinguishes entities that ended from those that left the view.
+// components ([OnRemove]) and before anything is removed from the world. It is not called for what the user removed.
+// [Client.HasEnded] distinguishes entities that ended from those that left the view.
 //
 // fn may do what one of [OnSpawn] may.
 func OnDespawn(c *Client, fn func(e ecs.Entity)) {

@@ -25,8 +25,8 @@ type Interest struct {
 	// state or has a new message. It must not change the world, the server or its peers.
 	Visible func(e ecs.Entity) bool
 
-	// Keep leaves entities that go out of view with the client, as it saw them last, until they end. Without Keep they are
-	// despawned there. A kept [Group] is despawned together as soon as one of its entities ends, leaves it or comes into
-	// view. Components under a condition, such as [OwnerOnly], are kept for as long as that holds.
+	// Keep leaves entities that go out of view with the client, as it saw them last, until they end; without it they are
+	// despawned. A kept [Group] is despawned together as soon as one of its entities ends, leaves it or comes into view.
+	// Components under a condition, such as [OwnerOnly], are kept for as long as that holds.
 	Keep bool
 }

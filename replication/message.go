@@ -21,7 +21,7 @@ import (
 var (
 	// ErrNotConnected: there is no session, not yet or not any more, in which messages and inputs could be sent.
 	ErrNotConnected = errors.New("replication: not connected: messages and inputs need a session, see Client.Status and Peer.Connected")
-	// ErrBufferFull: too much awaits its acknowledgement or the next tick. The message was not sent.
+	// ErrBufferFull: too much awaits its acknowledgement or the next tick; the message was not sent.
 	ErrBufferFull error
 	// ErrMessageTooLarge: an unreliable message does not fit into a packet, a reliable one into 128, an input into 64
 	// bytes, or a text in one is longer than its max. The error that wraps it names the sizes.

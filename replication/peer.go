@@ -199,7 +199,7 @@ func (p *Peer) disconnect(r Reason) {
 	p.conn.SendDisconnect(uint8(r.Code), r.Text)
 }
 
-// Err returns nil until the connection has ended, and then why: a [*DisconnectError].
+// Err returns why the connection has ended, a [*DisconnectError], or nil.
 func (p *Peer) Err() error {
 	p.mustExist()
 	if p.ended == nil {

@@ -130,11 +130,11 @@ func (p *Peer) SetBudgetRange(least, most int) {
 	b.Set(b.Control.Budget())
 }
 
-// SetPriorityFunc makes the peer call weigh in ticks in which its budget does not suffice, on the goroutine that calls
-// Replicate: weigh gets the entities that wait to be sent and their weights so far (see [Priority]), and may change the
-// weights, for instance by distance. Weights count in sixteenths, and up to 255; an entity of weight 0 or less is sent
-// when there is room for all others. An entity may be passed more than once, since components under a condition wait by
-// themselves. nil ends that.
+// SetPriorityFunc makes Replicate call weigh in ticks in which the peer's budget does not suffice: weigh gets the
+// entities that wait to be sent and their weights so far (see [Priority]), and may change the weights, for instance by
+// distance. Weights count in sixteenths, and up to 255; an entity of weight 0 or less is sent when there is room for
+// all others. An entity may be passed more than once, since components under a condition wait by themselves. nil ends
+// that.
 //
 // weigh must not change the world, the server or its peers, nor keep the slices.
 func (p *Peer) SetPriorityFunc(weigh func(entities []ecs.Entity, weights []float32)) {

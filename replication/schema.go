@@ -49,7 +49,7 @@ func (s *Schema) mustExist() {
 //	max=N                     a string, or array of bytes as one value, of up to N bytes
 //	-                         not replicated: the receiver's value is left alone
 //
-// One more key describes how a number changes. It affects no value, only what changes cost:
+// One more key describes how a number changes, which affects only what changes cost:
 //
 //	linear                    an integer that moves steadily: it is extrapolated, as floats in steps always are
 //	wrap                      an integer that wraps in its range or type; full turns are dropped
@@ -68,7 +68,7 @@ func (s *Schema) mustExist() {
 // Ranges and steps of an int64, and so of a [time.Duration], may be durations: range=0s:1h,step=1ms.
 //
 // Without a tag a bool takes one bit, an integer its full width (int and uint: 64 bits) and a float all its bits.
-// Nested and embedded structs are coded field by field, fixed arrays element by element by the array's tag. Unexported
+// Nested and embedded structs are coded field by field, fixed arrays element by element, by the array's tag. Unexported
 // and blank fields are not replicated. A struct without fields is a tag: its presence is replicated.
 //
 // A field of type [ecs.Entity] is translated: at the client it refers to the replica of the server's entity, and is
@@ -136,8 +136,8 @@ func (s *Schema) Fingerprint() uint64 {
 
 // Codes appends the codes of a component to dst and returns it, for tests and tools. A field has one code; a unit
 // vector has two; a quaternion has four: the index of the largest part, then the codes of the other three; a text has
-// its length and then four bytes each, the first in the lowest bits, up to its max. An entity has its ID in Arche and,
-// from bit 32 on, its generation.
+// its length, then its bytes, four to a code, the first in the lowest bits, as many codes as its max takes. An entity
+// has its ID in Arche and, from bit 32 on, its generation.
 //
 // Panics if the component is neither a value of a registered type nor a pointer to one.
 func (s *Schema) Codes(component any, dst []uint64) []uint64 {

@@ -52,9 +52,8 @@ func SendToAll[T any](s *Server, msg T) error {
 
 // SendToViewers is [SendToAll] to those clients only that may see an entity in the next [Server.Replicate], see
 // [Peer.SetInterest]. If the entity is removed before that, the clients that saw it get the message. If it is dead at
-// the call, nothing is sent, which is no error. A client whose buffer is full then does not get the message, which
-// PeerStats.MessagesDropped counts; [ErrBufferFull] is the error of more than 16,384 such messages, or 1 MiB, in a
-// tick.
+// the call, nothing is sent, which is no error. A client whose buffer is full then does not get it, see
+// [PeerStats.MessagesDropped]; [ErrBufferFull] is the error of more than 16,384 such messages, or 1 MiB, in a tick.
 func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
 	defer s.guard().Leave(s.guard().Enter(exclusive.SendToViewers))
 	s.noticeReset()

@@ -281,8 +281,7 @@ func (s *Server) OnDisconnect(fn func(p *Peer)) {
 
 // OnDrain makes the server call fn when there is room for messages to a client again: a reliable message was refused
 // with [ErrBufferFull], or one of [SendToViewers] was dropped, and now at most half of the buffer is in use. fn is
-// called in [Peer.Receive], once until the buffer is full again, but not for a new session, which begins with an empty
-// buffer.
+// called in [Peer.Receive], once until the buffer is full again, but not for a new session.
 //
 // fn may do what one of [Server.OnConnect] may. Panics if fn is nil.
 func (s *Server) OnDrain(fn func(p *Peer)) {

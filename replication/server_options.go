@@ -60,9 +60,8 @@ type Tuning struct {
 	// Workers is for how many peers at a time Replicate encodes, 1 to 64, on goroutines that end before it returns; 1 by
 	// default. All functions of the user are still called on the caller's goroutine.
 	Workers int
-	// SlotRest keeps the slot of an entity that has ended from other entities, for up to 10 seconds, so that a client that
-	// shows the end later need not cut it short; 0 by default. In games that spawn all the time, set it to the latency
-	// plus the delay of interpolation.
+	// SlotRest keeps the slot of an ended entity unused, for up to 10 seconds, so that a client can show the end later; 0
+	// by default. In games that spawn all the time, set it to the latency plus the delay of interpolation.
 	SlotRest time.Duration
 	// StateHash n sends every client, on every n-th tick at most, a packet with hashes of what it sees, 1 to 3600; none by
 	// default. The entities take turns. [Client.Divergence] returns what differs. It finds faults of this library, of
