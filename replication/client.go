@@ -284,8 +284,8 @@ func (c *Client) Status() Status {
 }
 
 // Err returns what keeps the client from being connected: what [Client.Frame] returns once the connection has ended,
-// or, while the status is [StatusConnecting] or [StatusReconnecting], an error that wraps the latest one of the send
-// function. The latter is not final. It is nil otherwise, also while no answer arrives.
+// or, while the status is [StatusConnecting] or [StatusReconnecting], if the send function refuses packets, an error
+// that wraps its latest one. The latter is not final. It is nil otherwise, also while no answer arrives.
 func (c *Client) Err() error {
 	c.mustExist()
 	if err := c.sends.refusal(); err != nil && (c.Status() == StatusConnecting || c.Status() == StatusReconnecting) {

@@ -60,7 +60,7 @@ func useConversion(c schema.Conversion, paths []string) TypeOption {
 }
 
 // As replicates values of type T through a twin of type S: the fields of S are sent, by its tags. Use it for components
-// that hold more than should be sent, or in another form.
+// that hold more than should be sent, or hold it in another form.
 //
 // T is the type of the component or of fields in it, as for [With]: those with the given paths, or all if there are
 // none. A field's own tag applies to S, if S is not a struct.

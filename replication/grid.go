@@ -75,8 +75,8 @@ func (g *Grid) guard() *exclusive.Guard {
 // their cells, so that servers with many peers take less time. Call it before the first [Server.Replicate]. A server
 // has one such grid, the latest.
 //
-// Don't use it if clients must not know where entities spawned, also those that they don't see: slots and the gaps
-// between them show about that.
+// Don't use it if clients must not know where entities spawned: slots show about where, and the gaps between them how
+// many that a client does not see.
 func (g *Grid) SortSpawns() {
 	defer g.guard().Leave(g.guard().Enter(exclusive.SortSpawns))
 	g.server.snap.Capture.Arrangement = &snapshot.Arrangement{Component: g.in.Component, Place: g.in.Place}

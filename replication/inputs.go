@@ -48,9 +48,9 @@ func OnInput[T any](c *Client, fn func(tick Tick) T) {
 	}
 }
 
-// SetInput sets the client's command for a server tick, from [Client.InputTick], for games that don't use [OnInput].
-// Set inputs in the order of their ticks; a tick that is left out has none. After a step of 64 ticks or more, back or
-// forward, inputs set before are no longer repeated.
+// SetInput sets the client's command for a server tick of your choice, see [Client.InputTick]. Set inputs in the order
+// of their ticks; a tick that is left out has none. After a step of 64 ticks or more, back or forward, inputs set
+// before are no longer repeated.
 //
 // The errors are [ErrNotConnected] without a session or while InputTick is 0, one that wraps [ErrMessageTooLarge] if
 // the input takes more than 64 bytes or a text is longer than its max, and [ErrInputSet] if tick is not after the last

@@ -19,8 +19,7 @@ type Replica struct {
 	inside apply.Mirrored
 }
 
-// NetID returns the ID of the server's entity. Panics if m is nil, as the world returns it for an entity that is not a
-// replica.
+// NetID returns the ID of the server's entity. Panics if m is nil, as for an entity that is not a replica.
 func (m *Replica) NetID() NetID {
 	if m == nil {
 		panic("replication: the entity is not a replica: ask Client.NetID, or query for entities with Replica")

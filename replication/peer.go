@@ -180,7 +180,7 @@ func (p *Peer) receiveAck(body []byte) error {
 }
 
 // Disconnect ends the connection and sends the client the reason, in packets that are sent at once. Pass what still
-// arrives to [Peer.Receive], which returns [ErrUnexpected], so that it repeats the reason to a client that keeps
+// arrives to [Peer.Receive], which returns [ErrUnexpected], so that the peer repeats the reason to a client that keeps
 // asking.
 //
 // Call it between Replicates. The client does not reconnect by itself unless the code is [ReasonTimeout].

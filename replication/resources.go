@@ -15,8 +15,8 @@ import (
 // is ever in it: both ends know it by its number. It has no entity. What both
 // ends know of resources is in package archeutil, the server's half in snapshot, the client's in apply.
 
-// RegisterResource adds the resource type T to the schema: what a server's world has in [ecs.World.Resources], as a *T,
-// the client's world gets. There is no marker, and every peer gets all resources, whatever its [Interest].
+// RegisterResource adds the resource type T to the schema: what a server's world has as a *T in [ecs.World.Resources],
+// the client's world has, too. There is no marker, and every peer gets all resources, whatever its [Interest].
 //
 // Tags and options are those of [Register], and resources count as components in every limit. The server's resources of
 // a schema may take 32 KiB at fixed width in all: [NewServer] panics beyond that.

@@ -39,7 +39,7 @@ func SendToClient[T any](p *Peer, msg T) error {
 }
 
 // SendToAll is [SendToClient] to all clients that are connected. If the buffer is full for some of them, the others get
-// the message, and the error is [ErrBufferFull]. No clients are no error, but a closed server is.
+// the message, and the error is [ErrBufferFull]. It is no error if there are no clients, unless the server is closed.
 func SendToAll[T any](s *Server, msg T) error {
 	defer s.guard().Leave(s.guard().Enter(exclusive.SendToAll))
 	s.noticeReset()

@@ -48,9 +48,8 @@ type Server struct {
 }
 
 // NewServer returns a server that replicates the entities of the world that have the marker component [Replicated],
-// with those of their components that are in the schema, and to all peers the resources that are in the schema. It
-// freezes the schema. Several servers of one world need a marker each, see [WithMarker]; if two share one, Replicate
-// panics.
+// with those of their components that are in the schema, and the resources that are, to all peers. It freezes the
+// schema. Several servers of one world need a marker each, see [WithMarker]; if two share one, Replicate panics.
 //
 // Panics if the world is locked, or if the world or the schema is nil.
 func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {

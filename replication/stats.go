@@ -22,7 +22,7 @@ type ServerStats struct {
 
 	// RefusedSchemas counts hellos with another schema or protocol version, also those that came to peers that are gone.
 	// LastRefusal is a sentence about the latest of them: its version, or the few lines of the schema's text in which it
-	// differs. Of the wire, it contains nothing but numbers.
+	// differs. Only numbers in it come from the wire.
 	RefusedSchemas uint64
 	LastRefusal    string
 
