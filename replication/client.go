@@ -20,8 +20,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A Client makes a world follow a server's. Receive decodes packets and does not touch the world; Frame brings the
-// world up to date and answers the server. The two must not run at the same time.
+// A Client makes a world follow a server's. It is for one goroutine at a time.
 type Client struct {
 	diverged struct { // the same divergence is the same pointer
 		inside *apply.Divergence
@@ -39,15 +38,13 @@ type Client struct {
 	attached []func(dt time.Duration) // called at the end of Frame
 }
 
-// NewClient returns a client that makes the world follow a server's. It sends packets to the server through send, in
-// Frame, Disconnect and Close only; a packet belongs to the client again when send returns. The schema must equal the
-// server's. NewClient freezes it: nothing can be registered afterwards.
+// NewClient returns a client that makes the world follow a server's. It calls send in Frame, Disconnect and Close only;
+// the packet belongs to the client again when send returns. The schema must equal the server's. NewClient freezes it.
 //
-// Replicas, the client's copies of the server's entities, carry the component [Replica]. The user may add components
-// to them that are not in the schema, and remove replicas or their components: they stay removed until the server
-// spawns or adds them anew. After a reset of the world, the next Frame fills it again with all replicas, including
-// those that the user had removed. All this holds for resources, too; one that the user has when the server adds it is
-// taken over.
+// Replicas, the client's copies of the server's entities, carry the component [Replica]. The user may add components to
+// them that are not in the schema, and remove replicas or their components: they stay removed until the server spawns
+// or adds them anew. After a reset of the world, the next Frame fills it again with all replicas, including those. All
+// this holds for resources, too; one that the user has already is taken over.
 //
 // Panics if the world is locked, or if the world, the schema or send is nil.
 func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error, opts ...ClientOption) *Client {
@@ -114,8 +111,8 @@ func (c *Client) Stats() ClientStats {
 	return stats
 }
 
-// Receive takes a packet from the server. It only decodes the packet: the world changes in Frame. The packet is not
-// kept. The worst that a packet can cause is an error, which [Client.Stats] counts too: [ErrMalformed], [ErrChecksum],
+// Receive takes a packet from the server. It only decodes the packet: the world changes in [Client.Frame]. The packet
+// is not kept. Errors are counted in [Client.Stats], and the connection continues: [ErrMalformed], [ErrChecksum],
 // [ErrOverwritten], [ErrStale], [ErrUnexpected], [ErrMissingBaseline] or [ErrMissingModel]. Panics in a hook and in a
 // message handler.
 func (c *Client) Receive(packet []byte) error {
@@ -190,34 +187,18 @@ func (c *Client) receive(packet []byte) error {
 }
 
 // Frame brings the client's time and world up to date. Call it once per frame, at any frame rate, on the goroutine that
-// owns the world, with dt, the time since the last call:
+// owns the world, after [Client.Receive] and before drawing. dt is the time since the last call.
 //
-//	for range frames {
-//		now := time.Now()
-//		for packet := range arrived {
-//			_ = client.Receive(packet)
-//		}
-//		if err := client.Frame(now.Sub(last)); err != nil {
-//			return err
-//		}
-//		last = now
-//		draw(&world)
-//	}
+// First, every entity, and every [Group], goes from one state of the server to a later one. Then Frame calls the hooks
+// (see [OnSpawn]) and the functions of [OnServerMessage]. What is attached to the client follows, such as
+// interpolation, then the function of [OnInput]. At last, Frame sends packets to the server.
 //
-// Frame shows what was received: every entity goes from one state of the server to a later one, and so does every
-// [Group], never to a mixture. References to entities that spawn or despawn are updated at its end, and after
-// [ecs.World.Reset] all replicas spawn anew. It calls hooks, see [OnSpawn], then the functions of
-// [OnServerMessage] for messages that can be delivered. What is attached to the client does its part, such as
-// interpolation, and the function of [OnInput] is called. At last, Frame sends the server its answer: hellos until it
-// is connected, acks, messages and inputs afterwards.
+// A pause counts as at most a second of waiting for the server. A negative dt counts as 0 and in [ClientStats]. If dt
+// has another unit, ClientStats.Pace is far from 1.
 //
-// Pauses do no harm: at most a second of one frame counts as waiting for the server. A negative dt, of a clock that was
-// set back or of a ticker under load, counts as 0 and in [ClientStats]. If dt has another unit, ClientStats.Pace is far
-// from 1.
-//
-// The error is final: a [*SchemaError] that names the first difference between the schemas, or one that names another
-// protocol version, or a [*DisconnectError] if one of the ends has ended the connection. After [Client.Reconnect] it is
-// nil again. All other errors are recovered from and counted in [Client.Stats].
+// The error is final, until [Client.Reconnect]: a [*SchemaError], one that names another protocol version, or a
+// [*DisconnectError] if one of the ends has ended the connection. All other errors are recovered from and counted in
+// [Client.Stats].
 //
 // Panics if the world is locked, in a hook and in a message handler.
 func (c *Client) Frame(dt time.Duration) error {
@@ -302,10 +283,9 @@ func (c *Client) Status() Status {
 	return Status(c.session.Status())
 }
 
-// Err returns what keeps the client from being connected: what [Client.Frame] returns once the connection has ended, or
-// while the status is [StatusConnecting] or [StatusReconnecting] and the send function refuses packets, an error that
-// wraps its latest one. That one is not final: the client goes on trying. It is nil otherwise, also while no answer
-// arrives.
+// Err returns what keeps the client from being connected: what [Client.Frame] returns once the connection has ended,
+// or, while the status is [StatusConnecting] or [StatusReconnecting], if the send function refuses packets, an error
+// that wraps its latest one. The latter is not final. It is nil otherwise, also while no answer arrives.
 func (c *Client) Err() error {
 	c.mustExist()
 	if err := c.sends.refusal(); err != nil && (c.Status() == StatusConnecting || c.Status() == StatusReconnecting) {
@@ -317,19 +297,19 @@ func (c *Client) Err() error {
 }
 
 // Complete reports whether everything has arrived that the client may see of the server's world as it was when the
-// session began: the game can be shown. After the next Frame, it is in the client's world.
+// session began: after the next Frame, the game can be shown.
 func (c *Client) Complete() bool {
 	c.mustExist()
 	return c.session.Open() && c.session.Complete
 }
 
-// Reconnect begins a new session, whether or not the present one has ended, and whatever the server answered to the
-// last hello. A client whose server has gone silent, or has dropped it for silence, does so by itself.
+// Reconnect begins a new session, whatever the state of the present one. After a timeout of either end, the client does
+// so by itself.
 //
 // Replicas stay in the world until the new session shows more. If the server is still the same [Server], every replica
-// that it shows again remains the same entity, with everything that the user added to it; those that it does not show
-// again are removed as soon as the session is [Client.Complete]. If it is another server, all replicas are removed when
-// its first state arrives, and its own are spawned.
+// that it shows again remains the same entity, with everything that the user added to it; the others are removed as
+// soon as the session is [Client.Complete]. If it is another server, all replicas are removed when its first state
+// arrives.
 //
 // Panics if the client is closed.
 func (c *Client) Reconnect() {
@@ -337,8 +317,8 @@ func (c *Client) Reconnect() {
 	c.session.Reconnect()
 }
 
-// SetJoinData replaces the data of [WithJoinData] in sessions that the client asks for from now on: call
-// [Client.Reconnect] to ask for one. It copies the data, and panics at the same lengths.
+// SetJoinData replaces the data of [WithJoinData] in sessions that the client asks for from now on; [Client.Reconnect]
+// asks for one. It copies the data, and panics at the same lengths.
 func (c *Client) SetJoinData(data []byte) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.SetJoinData))
 	c.session.SetJoinData(data)
@@ -375,9 +355,8 @@ func (c *Client) Close() {
 }
 
 // Detach ends the connection as [Client.Close] does, but leaves the world as it is: replicas become the user's own
-// entities, without [Replica] and NetID, and resources stay. Only what package interpolation still shows of entities
-// that the server has removed goes, see [OnDespawn]. A world without its client can be saved, or served to
-// others, as when the host of a game leaves.
+// entities, without [Replica] and NetID, and resources stay. Only entities that the server has removed and package
+// interpolation still shows are removed, see [OnDespawn].
 //
 // Panics if the world is locked, and in a hook.
 func (c *Client) Detach() {

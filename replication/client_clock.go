@@ -24,13 +24,12 @@ func (c *Client) Tick() Tick {
 }
 
 // ServerTime estimates the server's present: a packet that arrives now was sent half a round trip before. It is zero
-// before the first packet of a session.
+// before the first packet of a session. While the round trip is not known, see [ClientStats], it is the time at which
+// the packets that arrive now were sent.
 //
-// It rises with [Client.Frame], at any frame rate, and never goes back within a session. While it is wrong it rises
-// faster or more slowly. It jumps, forward only, in the first half second of a session, after a pause, and when it is
-// more than half a second behind. If no packet arrives for a second, or for four seconds if the round trip is not
-// known, it stands still, because the server may have paused. While the round trip is not known, see [ClientStats], it
-// is the time at which the packets that arrive now were sent.
+// It rises with [Client.Frame], faster or more slowly while it is wrong, and never goes back within a session. It
+// jumps, forward only, in the first half second of a session, after a pause, and when it is more than half a second
+// behind. If no packet arrives for a second, or for four seconds if the round trip is not known, it stands still.
 func (c *Client) ServerTime() Time {
 	c.mustExist()
 	if !c.clock.Known {
@@ -43,9 +42,8 @@ func (c *Client) ServerTime() Time {
 // input to arrive in time, even if some packets are lost. It is 0 before the server has accepted the client, and if the
 // schema has no inputs.
 //
-// It rises by one per server tick, at any frame rate, and never goes back. When inputs arrive too late it rises faster
-// for a while, at most twice as fast; when they arrive too early, more slowly. It jumps, forward only, when ServerTime
-// does.
+// It never goes back. It rises by one per server tick, for a while up to twice as fast when inputs arrive too late, and
+// more slowly when they arrive too early. It jumps when ServerTime does.
 func (c *Client) InputTick() Tick {
 	c.mustExist()
 	if c.messages == nil || !c.messages.InputDelay.Known {
@@ -54,14 +52,12 @@ func (c *Client) InputTick() Tick {
 	return Tick(c.messages.InputDelay.Tick())
 }
 
-// PredictionTime returns the time at which to draw what the client predicts, such as its own entity. It goes on between
-// the tick before [Client.InputTick] and InputTick, evenly at any frame rate. It is zero when InputTick is 0.
+// PredictionTime returns the time at which to draw what the client predicts, such as its own entity: between the tick
+// before [Client.InputTick] and InputTick, evenly at any frame rate. It is zero when InputTick is 0.
 //
-// When the input delay changes, InputTick skips a tick or stays for another one. PredictionTime does neither: it makes
-// up for that by going faster or more slowly for a while, by an eighth at first and a quarter at most. Only if it is
-// more than 4 ticks behind, as after a long burst of loss, does it go faster still, and twice as fast from 16 ticks on.
-// While the server is silent InputTick stands still, and PredictionTime stops within 4 ticks. It never goes back. It
-// jumps, forward only, in the first half second of a session, and when it is more than half a second behind.
+// It never goes back. When InputTick skips a tick or stays for another one, PredictionTime goes faster or more slowly
+// for a while, by a quarter at most, or up to twice as fast when it is more than 4 ticks behind. It jumps, forward
+// only, in the first half second of a session, and when it is more than half a second behind.
 func (c *Client) PredictionTime() Time {
 	c.mustExist()
 	if c.messages == nil || !c.messages.InputDelay.Known {
@@ -70,8 +66,8 @@ func (c *Client) PredictionTime() Time {
 	return timeOf(Tick(c.clock.Base), c.messages.InputDelay.Drawn())
 }
 
-// MessageTick returns the tick of the [Server.Replicate] that the message being handled belongs to. If that is more
-// than 4095 ticks before the message's packet, it returns the tick 4095 ticks before the packet.
+// MessageTick returns the tick of the [Server.Replicate] that the message being handled belongs to, at most 4095 ticks
+// before that of the message's packet.
 func (c *Client) MessageTick() Tick {
 	c.mustExist()
 	if c.messages == nil {

@@ -5,10 +5,10 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
-// A Codec converts values of a type that has no tags, and can't have any, into codes and back. Register components with
-// the option [With] to use it; if another type with tags can represent the values, [As] is less work.
+// A Codec converts values of a type that has no tags, and can't have any, into codes and back. The option [With] uses
+// it; if another type with tags can represent the values, [As] is less work.
 //
-// Servers and clients on several goroutines may call the methods at the same time. They must not touch the world.
+// Its methods may be called from several goroutines at the same time. They must not touch the world.
 type Codec[T any] interface {
 	// Fields describes the codes: 1 to 256 of them, always the same. It is called when a component is registered.
 	Fields() []CodecField
@@ -16,9 +16,9 @@ type Codec[T any] interface {
 	// clamped and counted in [ServerStats]. The codes must depend on the value alone; the zero value has codes as well.
 	// Encode must not change the value nor keep the pointer.
 	Encode(v *T, codes []uint64)
-	// Decode sets a value from codes, each of them within its field's Max. It must accept any combination, since codes
-	// come from the wire. The value may be zero or any other before. Encoding the result again gives codes that decode
-	// to the same value.
+	// Decode sets a value, which may be zero or any other before, from codes within their fields' Max. It must accept
+	// any combination, since codes come from the wire. Encoding the result must give codes that decode to the same
+	// value.
 	Decode(codes []uint64, v *T)
 }
 
@@ -35,8 +35,8 @@ type CodecField struct {
 	Kind delta.Kind
 }
 
-// With replicates values of type T by a codec: those in fields with the given paths, or all if there are none,
-// including the component itself, arrays and nested structs. Paths are those of [Field].
+// With replicates values of type T by a codec: those in fields with the given paths (see [Field]), or all if there are
+// none, including the component itself, arrays and nested structs.
 //
 // Panics if the codec is nil.
 func With[T any](codec Codec[T], paths ...string) TypeOption {
@@ -61,22 +61,18 @@ func useConversion(c schema.Conversion, paths []string) TypeOption {
 }
 
 // As replicates values of type T through a twin of type S: the fields of S are sent, by its tags. Use it for components
-// that hold more than should be sent, or in a form that can't be sent: such as a plan that is a tree of pointers, of
-// which clients see the goal.
+// that hold more than should be sent, or hold it in another form.
 //
-// T is the component's own type or that of fields in it, including arrays and nested structs: of those with the given
-// paths, or of all if there are none. A field's own tag applies to S, if S is not a struct. Paths are those of [Field].
+// T is the type of the component or of fields in it, as for [With]: those with the given paths, or all if there are
+// none. A field's own tag applies to S, if S is not a struct.
 //
-// to is called at every capture. It sets a zero S from a T, which it must not change, nor keep pointers into. from is
-// called when a new state is applied. It sets a T, which may be zero or have any value that to and from gave it, from
-// an S; it leaves fields alone that S does not determine. Both must accept zero values, must not touch the world, and
-// must depend on nothing else: the same T gives the same S. Servers and clients on several goroutines may call them at
-// the same time.
+// to sets a zero S from a T at every capture; it must not change the T, nor keep pointers into it. from sets a T, which
+// may be zero or have any value that to and from gave it, when a new state is applied; it leaves fields alone that S
+// does not determine. Both must accept zero values, must not touch the world, and must depend on nothing else. They may
+// be called from several goroutines at the same time.
 //
-// S must have no replicated entities or relations: what they refer to at the client may change when no function is
-// called. Send those in fields of their own.
-//
-// Only S is on the wire. So the other end may as well register S itself under the component's name.
+// S must have no replicated entities or relations: send those in fields of their own. The other end may register S
+// itself under the component's name.
 //
 // Panics if a function is nil.
 func As[T, S any](to func(from *T, to *S), from func(from *S, to *T), paths ...string) TypeOption {

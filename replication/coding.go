@@ -9,8 +9,7 @@ const (
 	// Packed has static codes. What several peers need is encoded once for all of them.
 	Packed Coding = iota
 	// Compact learns from everything that a client is known to have received, and takes 11 to 41 % fewer bytes, for
-	// about twice the work: nothing is shared between peers. It is for few peers, or for those with little bandwidth.
-	// See docs/compact.md.
+	// about twice the work per peer. See docs/compact.md.
 	Compact
 )
 

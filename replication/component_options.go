@@ -14,10 +14,9 @@ func Name(name string) TypeOption {
 	return typeOption(func(o *schema.Options) { o.Name, o.Named = name, true })
 }
 
-// Every makes the server capture the component on every n-th tick only; the entities are spread over the ticks. So a
-// value that changes all the time is sent at most that often, and what is sent is at most n-1 ticks old. The component
-// is captured at once when its entity is new, gains it, or enters or leaves a [Group]. For motion that clients
-// interpolate, use [Peer.SetSendInterval] instead.
+// Every makes the server capture the component on every n-th tick only; the entities are spread over the ticks. So what
+// is sent is at most n-1 ticks old. The component is captured at once when its entity is new, gains it, or enters or
+// leaves a [Group]. For motion that clients interpolate, use [Peer.SetSendInterval] instead.
 //
 // Panics if n is not 1 to 60.
 func Every(n int) ComponentOption {
@@ -27,9 +26,9 @@ func Every(n int) ComponentOption {
 	return componentOption(func(o *schema.Options) { o.Every = n })
 }
 
-// Priority gives entities that have the component a weight of at least w; the default is 1. If a peer's budget does not
-// suffice, the entities with the largest sums of weights, added up over the ticks that they waited, are sent first; see
-// [Peer.SetBudget].
+// Priority gives entities that have the component a weight of at least w; the default is 1. If a peer's budget (see
+// [Peer.SetBudget]) does not suffice, the entities with the largest sums of weights over the ticks that they waited are
+// sent first.
 //
 // Panics if w is less than 1.
 func Priority(w float32) ComponentOption {
@@ -43,13 +42,12 @@ func Priority(w float32) ComponentOption {
 // that others get depends on its values or on when they change.
 func OwnerOnly() ComponentOption { return under(schema.Condition{Kind: schema.OwnerOnly}) }
 
-// ExceptOwner shows the component to everybody but the entity's owner, who knows it better: for instance, because it
-// predicts it.
+// ExceptOwner shows the component to everybody but the entity's owner, for instance because the owner predicts it.
 func ExceptOwner() ComponentOption { return under(schema.Condition{Kind: schema.ExceptOwner}) }
 
 // OnlyFor shows the component to the peers that the function picks. Every Replicate calls it once for every peer, on
-// the caller's goroutine, whatever the number of entities; it must not change the world, the server or its peers.
-// Components share a condition, and its cost, if they share the option:
+// the caller's goroutine; it must not change the world, the server or its peers. Components share a condition if they
+// share the option:
 //
 //	referees := replication.OnlyFor(isReferee)
 //	replication.Register[Foul](schema, referees)
@@ -64,21 +62,20 @@ func OnlyFor(pick func(p *Peer) bool) ComponentOption {
 }
 
 // Once makes the server capture the component only when it is new, with its entity or by itself: everybody to whom it
-// is sent, at any time, gets the value from then. Later changes are not looked for and cost nothing.
+// is ever sent gets the value from then.
 func Once() ComponentOption {
 	return componentOption(func(o *schema.Options) { o.Once = true })
 }
 
-// Newest exempts the component from interpolation: clients show its newest state, as [Client.Frame] wrote it, and
-// package rewind judges by that. Both ends must agree.
+// Newest exempts the component from interpolation: clients show its newest state, and package rewind judges by that.
+// Both ends must agree.
 func Newest() ComponentOption {
 	return componentOption(func(o *schema.Options) { o.Newest = true })
 }
 
 // Snap makes a change of more than distance per server tick a teleport, which is not interpolated. The change is the
 // length of the vector of all fields that move linearly, in their units: floats and integers, but nothing that turns or
-// wraps. The limit grows with the time between two states. If the server can count teleports, the tag cut is better.
-// Both ends must agree.
+// wraps. If the server can count teleports, the tag cut is better. Both ends must agree.
 //
 // Panics if distance is not positive and finite; [Register] panics if no field moves linearly.
 func Snap(distance float64) ComponentOption {
@@ -88,10 +85,9 @@ func Snap(distance float64) ComponentOption {
 	return componentOption(func(o *schema.Options) { o.Snap = distance })
 }
 
-// Hermite interpolates the floats of the component that move linearly along cubic curves without corners: the floats of
-// the component V, in their order, are their velocities at each state. A velocity times perTick is the distance covered
-// in a server tick: for velocities per second, perTick is 1 divided by the tick rate. If the velocities do not fit the
-// motion, entities swing. Both ends must agree.
+// Hermite interpolates the floats of the component that move linearly along cubic curves: the floats of the component
+// V, in their order, are their velocities at each state. A velocity times perTick is the distance covered in a server
+// tick: for velocities per second, perTick is 1 divided by the tick rate. Both ends must agree.
 //
 // Panics if perTick is 0 or not finite; [Register] panics unless V is registered already, under the same condition,
 // with a linear float of the same type for each.
@@ -115,11 +111,11 @@ func under(c schema.Condition) ComponentOption {
 //
 // tag is the text of a repl tag, see [Register]. It replaces the field's own tag; an empty one takes it away.
 //
-// path is the field's name, for a field of a nested struct preceded by the names of the structs around it and dots:
-// "Gun.Heat". It has no indices: the tag of an array, or of a field of the structs in an array, applies to every
-// element. The empty path is the component itself, if its type is a number or an array.
+// path is the field's name, preceded by the names of the structs around it and dots: "Gun.Heat". It has no indices: the
+// tag of an array, or of a field of the structs in an array, applies to every element. The empty path is the component
+// itself, if its type is a number or an array.
 //
-// Registering the type panics if it has no such field, or if the tag is not one that suits it.
+// Registering the type panics if it has no such field, or if the tag does not suit it.
 func Field(path, tag string) TypeOption {
 	return typeOption(func(o *schema.Options) {
 		o.Fields = append(o.Fields, schema.FieldOverride{Path: path, Tag: tag})

@@ -17,8 +17,8 @@ type Divergence struct {
 	Component string
 	Field     string // its path inside the component, "" if the component is itself a number
 
-	// Got is what the world holds, Want what it should hold. Both are of the field's type; for a field that refers to
-	// an entity, and for a relation's target, [ecs.Entity].
+	// Got is what the world holds, Want what it should hold. Both are of the field's type, or [ecs.Entity] for
+	// references and targets of relations.
 	Got, Want any
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// An EntitySet is a set of entities that the user maintains, for [Interest.Sets]: a team, a room, what is relevant to
-// everybody. Any number of peers can share one.
+// An EntitySet is a set of entities that the user maintains, for [Interest.Sets]: a team, a room. Any number of peers
+// can share one.
 type EntitySet struct {
 	server *Server
 	in     interest.EntitySet
@@ -25,8 +25,8 @@ func (e *EntitySet) guard() *exclusive.Guard {
 func (e *EntitySet) mustExist() { e.guard().Check() }
 
 // Add puts an entity into the set, from the next Replicate on. It does nothing if the entity is in the set or dead. The
-// entity may get its [Replicated] component later. An entity that is removed from the world leaves the set by itself;
-// one that only loses its marker stays.
+// entity may get its [Replicated] component later. It leaves the set when it is removed from the world, but not when it
+// only loses its marker.
 func (e *EntitySet) Add(entity ecs.Entity) {
 	defer e.guard().Leave(e.guard().Enter(exclusive.SetAdd))
 	e.server.noticeReset()

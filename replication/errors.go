@@ -41,8 +41,7 @@ type DisconnectError struct {
 	Reason Reason
 	Remote bool // the other end ended it
 
-	// SendError is why the server's send function refused the last packet, nil if it did not: a client whose packets
-	// can't be sent times out.
+	// SendError is why the server's send function refused the last packet, nil if it did not.
 	SendError error
 }
 
@@ -68,8 +67,7 @@ func (e *DisconnectError) Error() string {
 	return text
 }
 
-// A SchemaError reports that server and client do not replicate the same components in the same way, and where their
-// schema texts first differ; see [Schema.Text]. The tables of [Schema.Tune] are part of the text. The lines are
+// A SchemaError reports where the schema texts of server and client first differ; see [Schema.Text]. The lines are
 // shortened if they are very long, and empty where a text has ended. One of them comes from the wire: print them
 // quoted, as Error does.
 type SchemaError struct {

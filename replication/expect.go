@@ -10,30 +10,27 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Expect makes a local entity wait for the server's. When an entity of the server arrives whose component T has the
-// same codes as the local entity's has now, the client matches the two: the local entity becomes the replica. It has
-// the server's components, in place of its own where it has the same, and keeps all others. Hooks are called for it as
-// for one that is spawned.
+// Expect makes a local entity wait for the server's. When an entity of the server arrives whose component T, the
+// signature, has the same codes as the local entity's has now, the local entity becomes its replica: it gets the
+// server's components, in place of its own where it has the same, and keeps all others. Hooks are called for it as for
+// one that is spawned.
 //
 //	type Shot struct { // the signature
 //		Owner  ecs.Entity
 //		Number uint16
 //	}
 //
-//	e := world.NewEntity(positionID, shotID) // predicted
+//	e := world.NewEntity(positionID, shotID)
 //	*(*Shot)(world.Get(e, shotID)) = Shot{Owner: me, Number: next}
 //	replication.Expect[Shot](client, e, time.Second)
 //
-// It may be matched for the given time, 0 for as long as it takes. The first [Client.Frame] after that ends its wait,
-// and so does removing the entity or resetting the world; see [Client.Expects]. The library never removes it: what the
-// server never confirms is the user's to remove.
+// It waits for the given time, 0 for as long as it takes, until the first [Client.Frame] after that, or until the
+// entity is removed, the world is reset, or Expect is called for it again. What the server never confirms is the user's
+// to remove; see [Client.Expects].
 //
-// Fields of the signature that refer to replicas are compared as references to the server's entities; references to
-// other entities count as none. If several entities wait with the same signature, the one that was expected first is
-// matched first; an entity that arrives when none waits is spawned. Only the components with which an entity arrives
-// count, not a T that it gets later. Entities that arrived before the call are not looked at.
-//
-// An entity waits with one signature: expecting it again replaces the previous one.
+// References to replicas in the signature are compared as references to the server's entities; other references count
+// as none. Of several entities with the same signature, the one that was expected first is matched first. Entities that
+// arrived before the call, or get a T later than they arrive, are not matched.
 //
 // Panics if T is not a component of the schema, if the entity is dead, has no T or is a replica already, or if within
 // is negative or more than 240 hours.

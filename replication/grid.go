@@ -9,8 +9,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
-// A Grid sorts entities by position into cells, so that those near a place are found without looking at the others. Any
-// number of peers can use one, through [Interest.Grid].
+// A Grid finds the entities near a place by their positions, for [Interest.Grid]. Any number of peers can share one.
 type Grid struct {
 	server *Server
 	in     interest.Grid
@@ -72,13 +71,12 @@ func (g *Grid) guard() *exclusive.Guard {
 	return &g.server.calls
 }
 
-// SortSpawns gives entities that spawn together, 64 or more of the same components in a tick, slots in the order of the
-// cells that they are in, whatever order the world has them in. It concerns entities that have no slot yet: call it
-// before the first [Server.Replicate]. A server has one such grid, the latest.
+// SortSpawns gives entities that spawn together, 64 or more of the same components in a tick, slots in the order of
+// their cells, so that servers with many peers take less time. Call it before the first [Server.Replicate]. A server
+// has one such grid, the latest.
 //
-// Peers that look through a grid are sent neighbours in common, so this spares a server with many peers up to a third
-// of its time. But a slot then shows about where its entity spawned, and gaps between slots show how many entities
-// spawned at places that a client does not see: don't use it if clients must not know that.
+// Don't use it if clients must not know where entities spawned: slots show about where, and the gaps between them how
+// many that a client does not see.
 func (g *Grid) SortSpawns() {
 	defer g.guard().Leave(g.guard().Enter(exclusive.SortSpawns))
 	g.server.snap.Capture.Arrangement = &snapshot.Arrangement{Component: g.in.Component, Place: g.in.Place}

@@ -6,21 +6,18 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A Group is a set of entities that appear, change and end together at every client: a ship and its turrets, a rider
-// and the horse. After each [Client.Frame] a client shows all of them as they were in one tick of the server, or none.
-// Entities outside of groups are independent of each other.
+// A Group is a set of entities that appear, change and end together at every client, such as a ship and its turrets.
+// After each [Client.Frame] a client shows all of them as they were in one tick of the server, or none; a group is
+// visible to a peer if any of its entities is.
 //
-// An entity can be in one group at a time. Joining and leaving are part of what the group does together: a client never
-// sees that a turret has left before it sees the ship as it was then. An entity that is removed from the world leaves
-// the group by itself; one that only loses its marker is a member again when it gets another.
+// An entity can be in one group at a time. Clients see it join and leave together with the rest of the group. An entity
+// that is removed from the world leaves the group by itself; one that only loses its marker is a member again when it
+// gets another.
 //
-// Everything that a client lacks of a group is sent in one packet. So all of a group must fit into one, at the latest
-// when a client sees it for the first time and gets its full state: with the default MTU that is about 1100 bytes at
-// the widths of the schema. The fields of a packet's entries are bounded as well, to some 32,000 words of 32 bits,
-// however few bits they take: a text counts with its max. If a group does not fit, its entities are sent one by one,
-// and may show different ticks until all have arrived; [PeerStats.SplitGroups] counts that.
-//
-// A group is visible to a peer if any of its entities is: see [Interest].
+// All that a client lacks of a group must fit into one packet, at the latest when the client gets its full state: with
+// the default MTU that is about 1100 bytes at the widths of the schema, and at most some 32,000 words of 32 bits, where
+// a text counts with its max. If a group does not fit, its entities are sent one by one, and may show different ticks
+// until all have arrived; [PeerStats.SplitGroups] counts that.
 type Group struct {
 	server *Server
 	in     interest.Group
@@ -38,8 +35,8 @@ func (g *Group) guard() *exclusive.Guard {
 func (g *Group) mustExist() { g.guard().Check() }
 
 // Add puts an entity into the group, from the next Replicate on. It does nothing if the entity is in the group or dead.
-// The entity may get its [Replicated] component later. Entities that should appear together must be in the group when
-// the first of them is replicated.
+// The entity may get its [Replicated] component later. Entities that should appear together must be in it when the
+// first of them is replicated.
 //
 // Panics if the entity is in another group.
 func (g *Group) Add(e ecs.Entity) {

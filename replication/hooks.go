@@ -12,26 +12,24 @@ import (
 // OnSpawn makes the client call fn for every entity that Frame spawns or matches (see [Expect]), when everything is as
 // it was at the server, including other entities and references. The hooks of its components ([OnAdd]) follow.
 //
-// A hook may change the world in any way: it may create and remove entities and components, including replicas. What a
-// hook removes is not announced to later ones. It may call all methods of the client except Receive, Frame and Close,
-// which panic. A hook must close the queries that it makes. Hooks of one kind are called in the order in which they
-// were registered, entities in no particular order. A hook can't be unregistered, and is not called for what was there
-// before: see [Client.Entities].
+// A hook may change the world in any way, including replicas, and call all methods of the client except Receive, Frame
+// and Close, which panic. It must close the queries that it makes. What it removes is not announced to later hooks.
+// Hooks of one kind are called in the order in which they were registered, entities in no particular order. A hook
+// can't be unregistered, and is not called for what was there before: see [Client.Entities].
 //
-// After [ecs.World.Reset], all entities are spawned anew, and hooks are called for that; what the reset removed is not
-// announced. Entities that are taken over after a reconnect are neither despawned nor spawned.
+// Hooks are called for entities that spawn anew after [ecs.World.Reset], but not for what the reset removed, nor for
+// entities that are taken over after a reconnect.
 func OnSpawn(c *Client, fn func(e ecs.Entity)) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.OnSpawn))
 	checkHook("OnSpawn", fn == nil)
 	c.apply.Hooks.Spawned, c.apply.Hooks.Arriving = append(c.apply.Hooks.Spawned, fn), true
 }
 
-// OnDespawn makes the client call fn for every replica that Frame or Close is about to remove. The world is as it was
-// before, so the entity and everything else can still be read. The hooks of its components ([OnRemove]) were called
-// before. What the user removed, or a reset of the world, is not announced. [Client.HasEnded] distinguishes entities
-// that ended from those that left the view.
+// OnDespawn makes the client call fn for every replica that Frame or Close is about to remove, after the hooks of its
+// components ([OnRemove]) and before anything is removed from the world. It is not called for what the user removed.
+// [Client.HasEnded] distinguishes entities that ended from those that left the view.
 //
-// See [OnSpawn] for what a hook may do.
+// fn may do what one of [OnSpawn] may.
 func OnDespawn(c *Client, fn func(e ecs.Entity)) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.OnDespawn))
 	checkHook("OnDespawn", fn == nil)
@@ -42,7 +40,7 @@ func OnDespawn(c *Client, fn func(e ecs.Entity)) {
 // components have their values, but those under a condition, such as [OwnerOnly], may arrive later than the others. v
 // is valid until fn changes the world. T may be the type of a resource: then e is the zero entity.
 //
-// See [OnSpawn] for what a hook may do. Panics if T is not in the schema.
+// fn may do what one of [OnSpawn] may. Panics if T is not in the schema.
 func OnAdd[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.OnAdd))
 	checkHook("OnAdd", fn == nil)
@@ -51,10 +49,9 @@ func OnAdd[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 }
 
 // OnRemove makes the client call fn before a replica loses the component T, as the server's entity did, or is removed
-// itself. Nothing has been removed yet. A component that the user removed is not announced. v is valid until fn changes
-// the world. T may be the type of a resource: then e is the zero entity.
+// itself. Nothing has been removed yet. A component that the user removed is not announced. v and e are as for [OnAdd].
 //
-// See [OnSpawn] for what a hook may do. Panics if T is not in the schema.
+// fn may do what one of [OnSpawn] may. Panics if T is not in the schema.
 func OnRemove[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.OnRemove))
 	checkHook("OnRemove", fn == nil)
@@ -63,17 +60,14 @@ func OnRemove[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 }
 
 // OnChange makes the client call fn when the server has changed the value of a component that a replica already had, or
-// its target if it is a relation. Everything that changed in this Frame has its new value.
+// its target if it is a relation. A reference to an entity also changes when that entity arrives or is gone. fn is
+// called at most once for a component in a Frame, when everything that changed has its new value.
 //
-// before is a copy of what the world held until then: the server's earlier value, with everything that the user wrote
-// to the component since. Only replicated fields were overwritten. What slices and maps of values of [As] point to is
-// not copied, so use functions that make new ones. It is valid until fn returns, now until fn changes the world. An
-// Frame calls fn once for a component, however many states of it the server sent. A field that refers to an entity
-// also changes when it is filled in because that entity has arrived, or becomes zero because it is gone.
+// before is a copy of what the world held until then, including what the user wrote since the server's earlier value;
+// it is valid until fn returns. Slices and maps of values of [As] are not copied, so use functions that make new ones.
+// now is valid until fn changes the world. T may be the type of a resource: then e is the zero entity.
 //
-// T may be the type of a resource: then e is the zero entity.
-//
-// See [OnSpawn] for what a hook may do. Panics if T is not in the schema.
+// fn may do what one of [OnSpawn] may. Panics if T is not in the schema.
 func OnChange[T any](c *Client, fn func(e ecs.Entity, before, now *T)) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.OnChange))
 	checkHook("OnChange", fn == nil)

@@ -15,9 +15,9 @@ var ErrInputSet = errors.New("replication: the tick has its input already: input
 	"in their order")
 
 // OnInput sets the function that gives the client's command for a server tick; nil removes it. [Client.Frame] calls it
-// for each tick that needs one, in their order, when the world is as it is to be drawn: not at all, once, or several
-// times a frame, as ticks and frames go; after a pause, ticks that are too long ago are left out. The input is sent at
-// once, and again until the server has it.
+// for each tick that needs one, in their order, when the world is as it is to be drawn, any number of times a frame;
+// after a pause, ticks that are too long ago are left out. The input is sent at once, and again until the server has
+// it.
 //
 //	replication.OnInput(client, func(tick replication.Tick) Command {
 //		command := Command{Turn: keys.turn}
@@ -48,14 +48,13 @@ func OnInput[T any](c *Client, fn func(tick Tick) T) {
 	}
 }
 
-// SetInput sets the client's command for a server tick. The next [Client.Frame] sends it, and later ones repeat it
-// until the server has it. Set inputs in the order of their ticks, see [Client.InputTick]; a tick that is left out has
-// none.
+// SetInput sets the client's command for a server tick of your choice, see [Client.InputTick]. Set inputs in the order
+// of their ticks; a tick that is left out has none. After a step of 64 ticks or more, back or forward, inputs set
+// before are no longer repeated.
 //
-// The errors are [ErrNotConnected] without a session, or while InputTick is 0 because it has just begun, one that wraps
-// [ErrMessageTooLarge] if the input takes more than 64 bytes or a text is longer than its max, and [ErrInputSet] if
-// tick is not after the last one that was set. A step of 64 ticks or more, back or forward, is no error: the inputs
-// start anew with tick, and those set before are no longer repeated.
+// The errors are [ErrNotConnected] without a session or while InputTick is 0, one that wraps [ErrMessageTooLarge] if
+// the input takes more than 64 bytes or a text is longer than its max, and [ErrInputSet] if tick is not after the last
+// one that was set.
 //
 // Panics if T is not the input type of the schema.
 func SetInput[T any](c *Client, tick Tick, input T) error {
@@ -82,8 +81,8 @@ func setInput[T any](c *Client, tick Tick, input T) error {
 	return nil
 }
 
-// Input returns a client's command for a tick, usually the one to be simulated next, [Server.Tick] + 1, and true. If
-// there is none, it returns the newest one of the 32 ticks before, or else the zero value, and false.
+// Input returns a client's command for a tick, usually the next one, [Server.Tick] + 1, and true. If there is none, it
+// returns the newest one of the 32 ticks before, or else the zero value, and false.
 //
 // Panics if T is not the input type of the schema.
 func Input[T any](p *Peer, tick Tick) (T, bool) {

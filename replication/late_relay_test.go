@@ -46,7 +46,7 @@ func TestALateRelay(t *testing.T) {
 			require.NoError(t, SendToClient(peer, mChat{Number: uint32(server.Tick())}))
 		}
 		server.Replicate()
-		for len(times) > 0 && int32(server.Tick()-Tick(times[0])) >= 0 {
+		for len(times) > 0 && int32(server.Tick()-times[0]) >= 0 {
 			_ = relay.Receive(queue[0])
 			queue, times = queue[1:], times[1:]
 		}

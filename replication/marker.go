@@ -5,10 +5,8 @@ import (
 )
 
 // Replicated is the marker component: a [Server] replicates the entities of its world that have it. Add the zero value;
-// the server writes the entity's slot into it.
-//
-// Don't copy a Replicated from one entity to another: the copy is detected and counted ([ServerStats.CopiedMarkers]),
-// and the entity that was found second gets a slot of its own.
+// the server writes the entity's slot into it. Don't copy it from one entity to another: [ServerStats.CopiedMarkers]
+// counts copies, and the entity that was found second gets a slot of its own.
 //
 // Two servers of one world need a marker each; see [WithMarker].
 type Replicated struct {
@@ -16,14 +14,12 @@ type Replicated struct {
 	owner uint32 // the server that wrote it
 }
 
-// Replica is the component that marks replicas, so that systems can query for them and get their NetIDs.
+// Replica is the component that marks replicas.
 type Replica struct {
 	inside apply.Mirrored
 }
 
-// NetID returns the ID of the server's entity.
-//
-// Panics if m is nil, which is what the world returns for an entity that is not a replica.
+// NetID returns the ID of the server's entity. Panics if m is nil, as for an entity that is not a replica.
 func (m *Replica) NetID() NetID {
 	if m == nil {
 		panic("replication: the entity is not a replica: ask Client.NetID, or query for entities with Replica")

@@ -22,32 +22,28 @@ var (
 	// ErrNotConnected: there is no session, not yet or not any more, in which messages and inputs could be sent.
 	ErrNotConnected = errors.New("replication: not connected: messages and inputs need a session, " +
 		"see Client.Status and Peer.Connected")
-	// ErrBufferFull: so much awaits its acknowledgement, or the next tick, that nothing more is accepted for the other
-	// end. The message was not sent.
+	// ErrBufferFull: too much awaits its acknowledgement or the next tick; the message was not sent.
 	ErrBufferFull error
-	// ErrMessageTooLarge: the message is unreliable and does not fit into a packet, or it is reliable and larger than
-	// 128 packets carry, or an input takes more than 64 bytes, or a text in one is longer than its max. The error that
-	// wraps it has the sizes in its text.
+	// ErrMessageTooLarge: an unreliable message does not fit into a packet, a reliable one into 128, an input into 64
+	// bytes, or a text in one is longer than its max. The error that wraps it names the sizes.
 	ErrMessageTooLarge error
 )
 
-// Unreliable makes messages be sent once: they may get lost, and overtake each other. It is for what is useless when it
-// arrives late, such as sparks. None is delivered twice.
+// Unreliable makes messages be sent once: they may get lost, and overtake each other, but none is delivered twice. It
+// is for what is useless when it arrives late, such as sparks.
 func Unreliable() MessageOption {
 	return messageOption(func(m *schema.MessageOptions) { m.Unreliable = true })
 }
 
-// Immediate makes messages from the server be delivered as soon as they arrive, whatever of the world has arrived by
-// then, and whatever of it package interpolation shows. It is for what has nothing to do with entities, such as chat
-// and the score: while a client receives a large world, other reliable messages wait. Immediate reliable messages are
-// in order among themselves, and so are the others.
+// Immediate makes messages from the server be delivered as soon as they arrive, whatever of the world has arrived or is
+// shown by then. It is for what has nothing to do with entities, such as chat: other reliable messages wait while a
+// client receives a large world. Immediate reliable messages are in order among themselves, and so are the others.
 func Immediate() MessageOption {
 	return messageOption(func(m *schema.MessageOptions) { m.Immediate = true })
 }
 
-// RegisterMessage adds the message type T to the schema. The fields of messages are coded like those of components, see
-// [Register]; the options of all types apply to messages as well. Both ends must register the same messages in the same
-// order.
+// RegisterMessage adds the message type T to the schema. Fields are coded as [Register] describes. Both ends must
+// register the same messages in the same order.
 //
 // Messages are reliable unless there is the option [Unreliable]: each is delivered once, in the order in which they
 // were sent. Those from the server wait for the world, unless there is the option [Immediate]: a message that was sent
@@ -55,8 +51,7 @@ func Immediate() MessageOption {
 // that tick or a later one, and no entity that despawned by then. Values of components may still be older.
 //
 // A field of type [ecs.Entity] is translated: a server's entity becomes its replica at the client, and a replica
-// becomes the server's entity. It is the zero entity if there is none, or it is not alive, when the message is
-// delivered.
+// becomes the server's entity. It is the zero entity if there is none alive when the message is delivered.
 //
 // Panics where [Register] does, if T is a relation, and if there are 255 message types already.
 func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
@@ -68,9 +63,9 @@ func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
 	}
 }
 
-// RegisterInput makes T the type of the commands that clients give, see [SetInput]. Its fields are coded like those of
-// components, see [Register], and its options are those of all types. A field of type [ecs.Entity] that refers to a
-// replica at the client refers to the replica's entity at the server, if that is alive when [Input] is called.
+// RegisterInput makes T the type of the commands that clients give, see [OnInput]. Fields are coded as [Register]
+// describes. A field of type [ecs.Entity] that refers to a replica at the client refers to the replica's entity at the
+// server, if that is alive when [Input] is called.
 //
 // Panics where [Register] does, if T is a relation, if the schema has an input type already, if no input takes 64 bytes
 // or less, and if one may take more than 4,096.

@@ -68,7 +68,7 @@ func newStampedWire(t testing.TB, bodies func(p []byte)) *fixture {
 	e := x.spawn(ecs.ComponentID[tHealth](x.world))
 	for i := range uint32(60) {
 		if x.peer.Connected() {
-			at := wire.Stamp{Tick: delta.Tick(x.client.Tick() - 3), Part: uint8(i % 8 * 8), Precision: 3, Valid: true}
+			at := wire.Stamp{Tick: x.client.Tick() - 3, Part: uint8(i % 8 * 8), Precision: 3, Valid: true}
 			seam.OfClient(x.client).Messages.Shown = at
 			_ = SetInput(x.client, x.client.InputTick(), mMove{Stamp: uint16(i), Aim: float32(i)})
 			(*tHealth)(x.world.Get(e, ecs.ComponentID[tHealth](x.world))).HP++
@@ -83,7 +83,7 @@ func newStampedWire(t testing.TB, bodies func(p []byte)) *fixture {
 		x.answer(up...)
 	}
 	inputs := &seam.OfPeer(x.peer).Messages.Inputs
-	_, ok := inputs.NewestStamp(delta.Tick(x.server.Tick()))
+	_, ok := inputs.NewestStamp(x.server.Tick())
 	require.True(t, ok)
 	return x
 }
@@ -113,7 +113,7 @@ func FuzzStampedInputs(f *testing.F) {
 			s.Write(packet, 0, h.Time)
 			require.NotErrorIs(t, x.peer.Receive(packet), wire.ErrChecksum)
 			x.apply()
-			now := delta.Tick(x.server.Tick())
+			now := x.server.Tick()
 			inputs := &seam.OfPeer(x.peer).Messages.Inputs
 			for tick := now - 2*wire.InputTicks; tick != now+2*wire.InputTicks; tick++ {
 				if in, ok := inputs.Stamp(tick); ok {

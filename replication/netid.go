@@ -3,8 +3,7 @@ package replication
 import "fmt"
 
 // A NetID identifies an entity on the wire and in logs: a dense index, and a counter that distinguishes the entities
-// which had that index one after the other. The counter wraps after 65,536 entities of 2 ticks or more each: an ID
-// identifies one entity for 131,072 ticks at least.
+// which had that index one after the other. An ID identifies one entity for 131,072 ticks at least.
 type NetID struct {
 	Slot       uint32
 	Generation uint16

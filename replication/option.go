@@ -25,7 +25,7 @@ type ClientOption interface{ clientOption }
 // A PeerOption configures a [Peer].
 type PeerOption interface{ applyToPeer(*peerOptions) }
 
-// A TypeOption changes how a type is registered, whatever it is: a component, a resource, a message or the input.
+// A TypeOption changes how any type is registered: a component, a resource, a message or the input.
 type TypeOption interface {
 	ComponentOption
 	MessageOption

@@ -14,8 +14,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A Peer is the server's record of one client: what it has acknowledged of every slot, and what is in flight.
-// [Server.Connect] makes peers.
+// A Peer is the server's record of one client, made by [Server.Connect].
 type Peer struct {
 	data   any              // the user's
 	ended  *DisconnectError // why the connection ended, nil before
@@ -59,8 +58,7 @@ func (p *Peer) close() {
 	p.messages = nil
 }
 
-// SetData attaches a value of the user's to the peer, such as the player, in place of the previous one. The library
-// does nothing with it.
+// SetData attaches a value of the user's to the peer, such as the player, in place of the previous one.
 func (p *Peer) SetData(data any) {
 	defer p.guard().Leave(p.guard().Enter(exclusive.SetData))
 	p.data = data
@@ -83,15 +81,15 @@ func (p *Peer) guard() *exclusive.Guard {
 // mustExist is for calls that only read.
 func (p *Peer) mustExist() { p.guard().Check() }
 
-// Connected reports whether the handshake is complete, with the same schema at both ends, so that the client is sent
-// state. When the connection ends, it is false and [Peer.Err] returns why.
+// Connected reports whether the handshake is complete, with the same schema at both ends, and the connection has not
+// ended.
 func (p *Peer) Connected() bool {
 	p.mustExist()
 	return p.conn.State == session.Connected
 }
 
-// JoinData returns what the client of the present session gave to [WithJoinData] or [Client.SetJoinData], nil if it
-// gave nothing or there has been no session. It must not be changed; it stays valid.
+// JoinData returns what the client of the present session gave to [WithJoinData] or [Client.SetJoinData], or nil. It
+// must not be changed; it stays valid.
 func (p *Peer) JoinData() []byte {
 	p.mustExist()
 	return p.conn.Session.JoinData
@@ -140,9 +138,9 @@ func (p *Peer) receive(packet []byte) error {
 	return nil
 }
 
-// Receive takes a packet from the client. The packet is not kept. The worst that a packet can cause is an error:
-// [ErrMalformed], [ErrChecksum], [ErrOverwritten], [ErrStale], [ErrUnexpected], [ErrFlood]. Call it between Replicates,
-// on the same goroutine. It delivers messages, see [OnClientMessage].
+// Receive takes a packet from the client. The packet is not kept. Errors are counted in [Peer.Stats], and the
+// connection continues: [ErrMalformed], [ErrChecksum], [ErrOverwritten], [ErrStale], [ErrUnexpected] or [ErrFlood].
+// Call it between Replicates, on the same goroutine. It delivers messages, see [OnClientMessage].
 //
 // Panics in a message handler or hook of the server.
 func (p *Peer) Receive(packet []byte) error {
@@ -181,9 +179,9 @@ func (p *Peer) receiveAck(body []byte) error {
 	return nil
 }
 
-// Disconnect ends the connection and sends the client the reason, in packets that are sent at once. From then on, use
-// the peer for nothing but Receive: pass it what still arrives from that client, so that it repeats the reason to a
-// client that keeps asking. Receive returns [ErrUnexpected], and [Peer.Err] the reason.
+// Disconnect ends the connection and sends the client the reason, in packets that are sent at once. Pass what still
+// arrives to [Peer.Receive], which returns [ErrUnexpected], so that the peer repeats the reason to a client that keeps
+// asking.
 //
 // Call it between Replicates. The client does not reconnect by itself unless the code is [ReasonTimeout].
 func (p *Peer) Disconnect(r Reason) {
@@ -201,7 +199,7 @@ func (p *Peer) disconnect(r Reason) {
 	p.conn.SendDisconnect(uint8(r.Code), r.Text)
 }
 
-// Err returns nil until the connection has ended, and then why: a [*DisconnectError].
+// Err returns why the connection has ended, a [*DisconnectError], or nil.
 func (p *Peer) Err() error {
 	p.mustExist()
 	if p.ended == nil {

@@ -7,7 +7,7 @@ type peerOptions struct {
 }
 
 // WithCoding sets the coding of the states that the peer is sent. Clients that do not accept it, see [WithoutCompact],
-// are sent [Packed]. It may differ from peer to peer.
+// are sent [Packed].
 //
 // Panics if the coding is unknown.
 func WithCoding(c Coding) PeerOption {

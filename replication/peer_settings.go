@@ -14,7 +14,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// SetInterest sets what the peer may see, from the next Replicate on. Any field can be changed at any tick.
+// SetInterest sets what the peer may see, from the next Replicate on.
 //
 // Panics if the grid or a set is of another server, if the grid's number of fields is not the number of coordinates
 // from [Peer.LookFrom], if a set is nil, if the filter is a nil pointer, or if the margin is negative or has no grid.
@@ -55,14 +55,13 @@ func (p *Peer) SetInterest(i Interest) {
 	p.sight.SetCriteria(c)
 }
 
-// LookFrom sets where the peer looks from, for the grid in its [Interest]: it sees entities at most radius away from
-// the place, in the units of the grid's fields. The place has one coordinate for each of these, in their order. An
-// infinite radius shows everything. Until LookFrom is called, the peer sees no entity with a position, and
-// [PeerStats.NoViewpoint] counts the ticks.
+// LookFrom sets where the peer looks from, for the grid in its [Interest]: it sees entities at most radius away, in the
+// units of the grid's fields. The place has one coordinate for each field, in their order. An infinite radius shows
+// everything. Until LookFrom is called, the peer sees no entity with a position, and [PeerStats.NoViewpoint] counts the
+// ticks.
 //
-// Panics if the radius is negative or not a number, if there are no coordinates or more than three, if one is not a
-// number, or if there are not as many as the grid has fields. The Interest may be set later: then [Peer.SetInterest]
-// panics.
+// Panics if the radius is negative or not a number, if a coordinate is not a number, or if there are not as many as the
+// grid has fields; without a grid, if there are none or more than three.
 func (p *Peer) LookFrom(radius float64, place ...float64) {
 	defer p.guard().Leave(p.guard().Enter(exclusive.LookFrom))
 	if !(radius >= 0) || len(place) == 0 || len(place) > interest.MaxAxes {
@@ -95,9 +94,8 @@ func count(n int, of string) string {
 
 // SetBudget limits the state packets to the peer to so many bytes per second, counting what the send function gets; 0
 // lifts the limit. Messages are sent regardless, and their bytes are taken from those for state, of which a quarter
-// remains. A second is as many ticks as the rate of [WithTickRate]. What is saved up may be sent at once, up to the
-// bytes of an eighth of a second, or of the ticks between two sends if these are longer, and two packets: in no span of
-// time is more than that sent beyond the rate.
+// remains. A second is as many ticks as the rate of [WithTickRate]. At most the bytes of an eighth of a second, or of
+// the ticks between two sends if these are longer, and two packets are saved up and may be sent at once.
 //
 // Panics if the number is negative.
 func (p *Peer) SetBudget(bytesPerSecond int) {
@@ -109,16 +107,13 @@ func (p *Peer) SetBudget(bytesPerSecond int) {
 	p.out.Budget.Control = nil
 }
 
-// SetBudgetRange makes the budget adapt to what the path to the client carries, between least and most bytes per
-// second. It counts as [Peer.SetBudget] does, and replaces what that has set; a call of SetBudget ends it.
-// [PeerStats.Budget] is the present budget.
+// SetBudgetRange makes the budget of [Peer.SetBudget] adapt to what the path to the client carries, between least and
+// most bytes per second, until SetBudget is called. [PeerStats.Budget] is the present budget.
 //
-// The budget begins with least, rises by half of itself every fifth of a second until the path is busy, and then
-// follows it: it falls when round trips get longer or a tenth of the packets are lost, and rises while neither happens
-// and the game needs it. It learns from acknowledgements alone: a client that acknowledges what it did not get can
-// raise it, up to most, and one that acknowledges nothing is soon sent least. It begins anew with each session.
+// The budget begins with least in each session and rises until the path is busy. It falls when round trips get longer
+// or a tenth of the packets are lost. A client that acknowledges what it did not get can raise it, up to most.
 //
-// Less is saved up than with a fixed budget: the bytes between two sends and two packets.
+// Only the bytes between two sends and two packets are saved up.
 //
 // Panics if least is less than 1 or more than most.
 func (p *Peer) SetBudgetRange(least, most int) {
@@ -135,11 +130,11 @@ func (p *Peer) SetBudgetRange(least, most int) {
 	b.Set(b.Control.Budget())
 }
 
-// SetPriorityFunc makes the peer call weigh in ticks in which its budget does not suffice, on the goroutine that calls
-// Replicate: weigh gets the entities that wait to be sent and their weights so far, and may change the weights, for
-// instance by distance. The entities with the largest sums of weights, added up over the ticks that they waited, are
-// sent first. Weights count in sixteenths, and up to 255. Components under a condition wait by themselves, so an entity
-// may be passed more than once. An entity of weight 0 or less is sent when there is room for all others. nil ends that.
+// SetPriorityFunc makes Replicate call weigh in ticks in which the peer's budget does not suffice: weigh gets the
+// entities that wait to be sent and their weights so far (see [Priority]), and may change the weights, for instance by
+// distance. Weights count in sixteenths, and up to 255; an entity of weight 0 or less is sent when there is room for
+// all others. An entity may be passed more than once, since components under a condition wait by themselves. nil ends
+// that.
 //
 // weigh must not change the world, the server or its peers, nor keep the slices.
 func (p *Peer) SetPriorityFunc(weigh func(entities []ecs.Entity, weights []float32)) {
@@ -147,11 +142,10 @@ func (p *Peer) SetPriorityFunc(weigh func(entities []ecs.Entity, weights []float
 	p.out.Selector.Weigh = weigh
 }
 
-// SetSendInterval makes the server send state to the peer on every n-th tick only, from the next
-// [Server.Replicate] on; 1, the default, is every tick. Peers with the same interval take turns.
+// SetSendInterval makes the server send state to the peer on every n-th tick only, from the next [Server.Replicate] on;
+// the default is 1. Peers with the same interval take turns.
 //
-// Change it for seconds, not from tick to tick: around a change a gap may be as long as both intervals,
-// and [Client.Settled] stands still until there are two ticks of the new one.
+// Change it for seconds, not from tick to tick: around a change a gap may be as long as both intervals.
 //
 // Panics if n is not 1 to 60.
 func (p *Peer) SetSendInterval(n int) {

@@ -15,18 +15,13 @@ import (
 // is ever in it: both ends know it by its number. It has no entity. What both
 // ends know of resources is in package archeutil, the server's half in snapshot, the client's in apply.
 
-// RegisterResource adds the resource type T to the schema: what a server's world has in [ecs.World.Resources], the
-// client's world gets, and it follows changes and removals. The resource is a *T in both. There is no marker, and every
-// peer gets all resources, whatever its [Interest].
+// RegisterResource adds the resource type T to the schema: what a server's world has as a *T in [ecs.World.Resources],
+// the client's world has, too. There is no marker, and every peer gets all resources, whatever its [Interest].
 //
 // Tags and options are those of [Register], and resources count as components in every limit. The server's resources of
 // a schema may take 32 KiB at fixed width in all: [NewServer] panics beyond that.
 //
-// Panics where [Register] does, and
-//   - if the type is registered as a component: a type is one or the other
-//   - if the type is a relation
-//
-// See also [RegisterResourceType].
+// Panics where [Register] does, and if the type is registered as a component or is a relation.
 func RegisterResource[T any](s *Schema, opts ...ComponentOption) {
 	RegisterResourceType(s, reflect.TypeFor[T](), opts...)
 }

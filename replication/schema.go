@@ -6,13 +6,12 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
-// A Schema is the ordered list of component and resource types that both ends replicate, and of the types of messages
-// and inputs that they exchange, and how each of their fields is coded. Server and client must register the same types
-// with the same tags in the same order; the handshake compares [Schema.Fingerprint].
+// A Schema is the ordered list of the types of components, resources, messages and inputs that both ends exchange, and
+// how their fields are coded. Server and client must register the same types with the same tags in the same order; the
+// handshake compares [Schema.Fingerprint].
 //
-// A schema belongs to no world. Build one with [NewSchema], [Register] the components and share it between as many
-// servers and clients as you like; the first of them freezes it, and registering panics from then on. All other methods
-// may be called from several goroutines at a time.
+// Any number of servers and clients can share a schema; the first of them freezes it, and registering panics from then
+// on. All other methods may be called from several goroutines at a time.
 type Schema struct {
 	raw schema.Schema
 }
@@ -50,47 +49,42 @@ func (s *Schema) mustExist() {
 //	max=N                     a string, or array of bytes as one value, of up to N bytes
 //	-                         not replicated: the receiver's value is left alone
 //
-// One more key describes how a number changes, where its type does not. It affects no value, only what changes cost:
+// One more key describes how a number changes, which affects only what changes cost:
 //
 //	linear                    an integer that moves steadily: it is extrapolated, as floats in steps always are
 //	wrap                      an integer that wraps in its range or type; full turns are dropped
 //	counter                   a number that stays the same or grows a little
 //	jump                      a float in steps, or an angle, that does not move steadily
 //
-// Three keys, and the options [Snap], [Hermite] and [Newest], declare how a component looks between two states: package
-// interpolation shows it so, and package rewind judges by it. Floats, rotations and integers with linear or wrap move;
-// all else changes at the time of the next state.
+// Three keys, and the options [Snap], [Hermite] and [Newest], declare how packages interpolation and rewind treat a
+// component between two states. Floats, rotations and integers with linear or wrap move; all else changes at the time
+// of the next state.
 //
 //	hold                      a field that would move changes then, too
 //	cut                       a change of the field is a discontinuity: nothing of the entity that is under the same
 //	                          condition moves between the two states
 //	place                     a float that is a coordinate of the entity, for rewind: up to three, in one component
 //
-// Ranges and steps of an int64, and so of a [time.Duration], may be written as durations: range=0s:1h,step=1ms.
+// Ranges and steps of an int64, and so of a [time.Duration], may be durations: range=0s:1h,step=1ms.
 //
 // Without a tag a bool takes one bit, an integer its full width (int and uint: 64 bits) and a float all its bits.
-// Nested and embedded structs are coded field by field, fixed arrays element by element, and the tag of an array
-// applies to its elements. Unexported and blank fields are not replicated. A struct without fields is a tag: its
-// presence is replicated.
+// Nested and embedded structs are coded field by field, fixed arrays element by element, by the array's tag. Unexported
+// and blank fields are not replicated. A struct without fields is a tag: its presence is replicated.
 //
 // A field of type [ecs.Entity] is translated: at the client it refers to the replica of the server's entity, and is
 // zero while there is none. So is the target of a relation, a component that embeds [ecs.Relation].
 //
 // Panics:
-//   - if the type cannot be replicated: if it has no name, a field of a kind that is not named
-//     above or a tag that does not suit the field, or if all its fields are unexported
+//   - if the type has no name, a field of a kind that is not named above, a tag that does not suit its field, or only
+//     unexported fields
 //   - if the type or its name is registered already
 //   - if the schema has 256 components already, or a component more than 4096 fields
 //   - if a server or client has been made with the schema
-//
-// See also [RegisterType], [Field] for types without tags, [As] and [With] for types that tags can't describe, and
-// [RegisterResource].
 func Register[T any](s *Schema, opts ...ComponentOption) {
 	RegisterType(s, reflect.TypeFor[T](), opts...)
 }
 
-// RegisterType is [Register] for a type known at run time. Types made by [reflect.StructOf] have no name and need the
-// option [Name].
+// RegisterType is [Register] for a type known at run time. Types made by [reflect.StructOf] need the option [Name].
 func RegisterType(s *Schema, t reflect.Type, opts ...ComponentOption) {
 	s.mustExist()
 	var o schema.Options
@@ -100,34 +94,30 @@ func RegisterType(s *Schema, t reflect.Type, opts ...ComponentOption) {
 	}
 }
 
-// Text returns the schema as lines of text: a line that names the format, then for every component its name and one
-// line for every field, arrays of numbers counting as one; then the same for messages and the input. Numbers and keys
-// are written in one way only, so two schemas have the same text if and only if they have the same names and codes.
+// Text returns the schema as text: a line that names the format, then for every component, message and input its name
+// and one line for every field, arrays of numbers counting as one. Two schemas have the same text if and only if they
+// have the same names and codes.
 //
 //	arche-replicate schema 1
 //	component Position
 //	Position.X float32 range=-1000:1000,step=0.01
-//	component Frozen
 //	resource Match
 //	Match.Round uint8
 //
-// If a component has a condition, such as [OwnerOnly], there is a last line "facets". It does not show which component
-// or which condition.
+// A last line "facets" stands for all conditions, such as [OwnerOnly], without naming them.
 func (s *Schema) Text() string {
 	s.mustExist()
 	return s.raw.FullText()
 }
 
-// Tune adjusts how the coding Packed writes the fields of registered components: it replaces the orders of their codes,
-// which by default suit any game, by orders that suit this one. It affects no value and takes no bits. The text is a
-// list of items, separated by spaces, as examples/trace -tune prints it:
+// Tune replaces the order tables by which the coding Packed writes fields of registered components. It affects no
+// value, only what changes cost. text is a list of items, separated by spaces, as examples/trace -tune prints it:
 //
 //	schema.Tune("Position.X=0012 Position.Y=0012 Rotation.Q=1234")
 //
-// Each has the name of a field, as in [Schema.Text], and up to 16 digits from 0 to f: the first replaces order 0, the
-// next order 1, and so on. Orders that are too high or too low cost bytes, nothing else. Only fields that are
-// extrapolated have them: floats in steps, angles, rotations and integers with the key linear or wrap. Both ends must
-// be tuned alike: tables are part of the text and the fingerprint.
+// Each has the name of a field, as in [Schema.Text], and up to 16 digits from 0 to f that replace its orders from 0 on.
+// Only fields that are extrapolated have orders: floats in steps, angles, rotations and integers with the key linear or
+// wrap. Both ends must be tuned alike: tables are part of the text and the fingerprint.
 //
 // Panics if an item is malformed, names no registered field, one that is not extrapolated or one that is tuned already,
 // or if a server or client has been made with the schema.
@@ -138,17 +128,16 @@ func (s *Schema) Tune(text string) {
 	}
 }
 
-// Fingerprint returns a 64-bit hash (FNV-1a) of [Schema.Text]. It detects honest mistakes; it does not protect against
-// forgery and need not, as no code from the wire is trusted.
+// Fingerprint returns a 64-bit hash (FNV-1a) of [Schema.Text]. It detects mistakes, not forgery.
 func (s *Schema) Fingerprint() uint64 {
 	s.mustExist()
 	return s.raw.Hash()
 }
 
-// Codes appends the codes of a component to dst and returns it. A field has one code; a unit vector has two; a
-// quaternion has four: the index of the largest part, then the codes of the other three; a text has its length and then
-// four bytes each, the first in the lowest bits, as many as the longest text takes. An entity has its ID in Arche and
-// above that, from bit 32 on, its generation: its code on the wire needs a world. It is meant for tests and tools.
+// Codes appends the codes of a component to dst and returns it, for tests and tools. A field has one code; a unit
+// vector has two; a quaternion has four: the index of the largest part, then the codes of the other three; a text has
+// its length, then its bytes, four to a code, the first in the lowest bits, as many codes as its max takes. An entity
+// has its ID in Arche and, from bit 32 on, its generation.
 //
 // Panics if the component is neither a value of a registered type nor a pointer to one.
 func (s *Schema) Codes(component any, dst []uint64) []uint64 {
@@ -156,8 +145,8 @@ func (s *Schema) Codes(component any, dst []uint64) []uint64 {
 	return s.raw.Codes(component, dst)
 }
 
-// CodesAfter is Codes for a component of which a server recorded the given codes last: as long as each number is within
-// the margin of its field, the tag margin, it returns those again.
+// CodesAfter is [Schema.Codes] for a component of which a server recorded the given codes last: it returns those again
+// as long as each number is within its field's margin.
 //
 // Panics as Codes does, and if the recorded ones are no codes of the component.
 func (s *Schema) CodesAfter(component any, recorded, dst []uint64) []uint64 {

@@ -3,7 +3,6 @@ package replication
 import (
 	"testing"
 
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -48,7 +47,7 @@ func TestSeamFindsTheRowsOfAComponent(t *testing.T) {
 		}
 		_, gone := after.Ended()
 		require.False(t, gone)
-		_, after = own.Held.Around(delta.Tick(end.client.Tick()))
+		_, after = own.Held.Around(end.client.Tick())
 		require.Nil(t, after)
 	}
 	g.world.RemoveEntity(e)

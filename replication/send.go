@@ -10,16 +10,15 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// SendToClient sends a message to a client. It is sent with the next [Server.Replicate], after the state of that tick,
-// and belongs to it: what was spawned before is there when the message is delivered.
+// SendToClient sends a message to a client with the next [Server.Replicate], after the state of that tick: what was
+// spawned before is there when the message is delivered.
 //
 // The error is nil, [ErrNotConnected], [ErrBufferFull] or one that wraps [ErrMessageTooLarge]; in case of an error, the
 // message is not sent. A message that was accepted gets lost only if it is [Unreliable] or the session ends.
 //
-// A message that is larger than a packet is sent in fragments, 128 at most, and delivered when all have arrived. One
-// that is [Unreliable] must fit into a packet: it takes at most the MTU less 17 bytes. The size of the message counts,
-// not the largest of its type; only entities in it, except zero ones, count with the most that they may take, 52 bits
-// each.
+// A message that is larger than a packet is sent in up to 128 fragments. One that is [Unreliable] must fit into a
+// packet: it takes at most the MTU less 17 bytes. The size of the message counts, not the largest of its type, but each
+// entity in it counts 52 bits, unless it is zero.
 //
 // Panics if T is not registered with [RegisterMessage].
 func SendToClient[T any](p *Peer, msg T) error {
@@ -51,12 +50,10 @@ func SendToAll[T any](s *Server, msg T) error {
 	return s.enqueue(d)
 }
 
-// SendToViewers is [SendToAll] to those clients only that may see an entity, see [Peer.SetInterest]. Who sees it is
-// decided in the next [Server.Replicate]: a client that loses sight of it in that step gets nothing. If the entity is
-// removed between the call and that Replicate, the clients that saw it get the message. If it is dead at the call,
-// nothing is sent, which is no error. A client whose buffer is full does not get the message, which
-// PeerStats.MessagesDropped counts; [ErrBufferFull] is the error of more than 16,384 such messages, or 1 MiB, in a
-// tick.
+// SendToViewers is [SendToAll] to those clients only that may see an entity in the next [Server.Replicate], see
+// [Peer.SetInterest]. If the entity is removed before that, the clients that saw it get the message. If it is dead at
+// the call, nothing is sent, which is no error. A client whose buffer is full then does not get it, see
+// [PeerStats.MessagesDropped]; [ErrBufferFull] is the error of more than 16,384 such messages, or 1 MiB, in a tick.
 func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
 	defer s.guard().Leave(s.guard().Enter(exclusive.SendToViewers))
 	s.noticeReset()
@@ -72,7 +69,7 @@ func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
 	return s.enqueue(d)
 }
 
-// SendToServer sends a message to the server. It is sent with the next [Client.Frame]. Errors and panics are those of
+// SendToServer sends a message to the server with the next [Client.Frame]. Errors and panics are those of
 // [SendToClient].
 func SendToServer[T any](c *Client, msg T) error {
 	defer c.guard().Leave(c.guard().Enter(exclusive.SendToServer))
@@ -95,8 +92,8 @@ func SendToServer[T any](c *Client, msg T) error {
 // OnClientMessage sets the function that handles messages of type T from clients; nil removes it. Messages without one
 // are counted and dropped.
 //
-// It is called in [Peer.Receive], on its goroutine: reliable messages in the order in which the client sent them, each
-// once. It may change the world, and send messages. It must not call Receive or Replicate.
+// It is called in [Peer.Receive]: reliable messages in the order in which the client sent them, each once. It may
+// change the world, and send messages. It must not call Receive or Replicate.
 //
 // Panics if T is not registered with [RegisterMessage].
 func OnClientMessage[T any](s *Server, handle func(from *Peer, message T)) {
@@ -118,9 +115,9 @@ func OnClientMessage[T any](s *Server, handle func(from *Peer, message T)) {
 // one are counted and dropped.
 //
 // It is called in [Client.Frame], after the world was brought up to date: reliable messages in the order in which the
-// server sent them, each once, and unless they are [Immediate] not before the world is as it was then, see
-// [RegisterMessage], and not before package interpolation, if it is attached, shows that moment. It may change the
-// world, and send messages. It must not call Receive or Frame.
+// server sent them, each once. Unless they are [Immediate], they wait until the world is as it was then, see
+// [RegisterMessage], and until package interpolation, if it is attached, shows that moment. It may change the world,
+// and send messages. It must not call Receive or Frame.
 //
 // Panics if T is not registered with [RegisterMessage].
 func OnServerMessage[T any](c *Client, handle func(message T)) {

@@ -18,9 +18,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A Server is authoritative: it captures its world once per tick and sends every [Peer] what changed. It reads no
-// clock, and starts no goroutines but for [Tuning]; all methods must be called from the goroutine that owns the
-// world.
+// A Server is authoritative: it captures its world once per tick and sends every [Peer] what changed. All methods must
+// be called from the goroutine that owns the world.
 type Server struct {
 	snap   snapshot.Snapshot
 	schema *schema.Schema
@@ -49,11 +48,8 @@ type Server struct {
 }
 
 // NewServer returns a server that replicates the entities of the world that have the marker component [Replicated],
-// with those of their components that are in the schema. It freezes the schema. Resources of the world that are in the
-// schema are replicated as well, to all peers.
-//
-// Several servers can replicate one world if each has a marker of its own; see [WithMarker]. If two share one,
-// Replicate panics.
+// with those of their components that are in the schema, and the resources that are, to all peers. It freezes the
+// schema. Several servers of one world need a marker each, see [WithMarker]; if two share one, Replicate panics.
 //
 // Panics if the world is locked, or if the world or the schema is nil.
 func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
@@ -116,10 +112,7 @@ func (s *Server) guard() *exclusive.Guard {
 func (s *Server) mustExist() { s.guard().Check() }
 
 // Connect adds a peer, whose packets are sent through send. A packet belongs to the server again when send returns. An
-// error of send counts as a lost packet and is counted in [PeerStats.SendErrors]. send must not call back into the
-// server.
-//
-// The peer is sent nothing but handshake answers until the handshake is complete.
+// error of send counts as a lost packet, and in [PeerStats.SendErrors]. send must not call back into the server.
 //
 // Panics if the server is closed.
 func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Peer {
@@ -143,11 +136,11 @@ func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Pe
 }
 
 // Peers returns an iterator over the peers in the order in which they connected, from [Server.Connect] until the
-// connection ends. It includes those whose clients have not completed the handshake, or were refused, with nil as their
-// [Peer.Data] unless you set it: see [Peer.Connected].
+// connection ends. It includes those whose clients have not completed the handshake, or were refused: see
+// [Peer.Connected].
 //
-// The loop may connect and disconnect peers, and close the server. A peer that is disconnected before its turn is left
-// out, and so is one that was connected after the loop began.
+// The loop may connect and disconnect peers, and close the server. It leaves out peers that are disconnected before
+// their turn or connected after it began.
 func (s *Server) Peers() iter.Seq[*Peer] {
 	s.mustExist()
 	return func(yield func(*Peer) bool) {
@@ -197,22 +190,19 @@ type serverSender struct {
 	hashes  []byte // memory for a packet of them
 }
 
-// OnJoin makes the server ask fn whether a client may join, before it keeps anything of the client or offers it a
-// session. data is what the client gave to [WithJoinData] or [Client.SetJoinData], at most 512 bytes; it is valid
-// during the call. A nil error accepts the client. An error refuses it: the client gets a [DisconnectError] with
-// [ReasonRefused] and the error's text, cut to 50 bytes, or to 27 more than there are of data if that is more, and to
-// 128 at most. To refuse with a code of your own, disconnect the peer. While fn returns [ErrJoinPending], the client
-// waits and fn is called again.
+// OnJoin makes the server ask fn whether a client may join, before it keeps anything of the client. data is what the
+// client gave to [WithJoinData] or [Client.SetJoinData], at most 512 bytes; it is valid during the call. A nil error
+// accepts the client. While fn returns [ErrJoinPending], the client waits and fn is called again. Another error refuses
+// it: the client gets a [DisconnectError] with [ReasonRefused] and the error's text, cut to 50 bytes, or to 27 more
+// than there are of data if that is more, and to 128 at most. To refuse with a code of your own, disconnect the peer.
 //
-// fn is called in [Peer.Receive] when a client with the right schema asks for a new session: once per session, unless
-// it returns ErrJoinPending, or others ask with the same address meanwhile; at most 16 times per tick of a peer. If the
-// answer to a refused client gets lost, the same answer is sent again without a call. The peer stays, so that the
-// client may try again; it times out like one whose client never connected.
+// fn is called in [Peer.Receive] when a client with the right schema asks for a new session: usually once per session,
+// and at most 16 times per tick of a peer. The peer of a refused client stays, so that the client may try again, until
+// it times out.
 //
-// Anybody can send data under the address of another client, and old packets may arrive late. So fn should only decide:
-// it may be called though the session never begins, also while the peer is connected. Set up what belongs to the player
-// in [Server.OnConnect], from [Peer.JoinData]. fn may do what a function of OnConnect may. If there are several
-// functions, the first error counts.
+// fn should only decide, since packets may be forged or late: it may be called though the session never begins, also
+// while the peer is connected. Set up what belongs to the player in [Server.OnConnect], from [Peer.JoinData]. fn may do
+// what a function of OnConnect may. If there are several functions, the first error counts.
 //
 // Panics if fn is nil.
 func (s *Server) OnJoin(fn func(p *Peer, data []byte) error) {
@@ -224,9 +214,8 @@ func (s *Server) OnJoin(fn func(p *Peer, data []byte) error) {
 }
 
 // OnRefuse makes the server call fn when a client was refused, with the reason: the error of a function of
-// [Server.OnJoin], or a sentence that names the client's protocol version, or the lines in which its schema differs. A
-// client that looks for the line in a long schema is reported for each part that it asks for. The peer stays: it times
-// out, see [Server.OnDisconnect], as one does whose client never connected.
+// [Server.OnJoin], or a sentence that names the client's protocol version, or the lines in which its schema differs. It
+// may be called several times for a long schema. The peer stays until it times out.
 //
 // fn is called in [Peer.Receive], and may do what a function of [Server.OnConnect] may. Panics if fn is nil.
 func (s *Server) OnRefuse(fn func(p *Peer, reason error)) {
@@ -260,7 +249,7 @@ func (s *Server) approve(p *Peer, data []byte) (err error) {
 
 // OnConnect makes the server call fn when a client's session begins: from then on the client is sent the world, and
 // messages may be sent to it. fn is called in [Peer.Receive], before the client's first message is delivered; and again
-// for the same peer if its client begins a new session, for instance after [Client.Reconnect].
+// for the same peer if its client begins a new session.
 //
 // fn may change the world, send messages and disconnect peers. It must not call Receive or Replicate. Functions are
 // called in the order in which they were registered.
@@ -274,10 +263,10 @@ func (s *Server) OnConnect(fn func(p *Peer)) {
 	s.connecting = append(s.connecting, fn)
 }
 
-// OnDisconnect makes the server call fn when a connection has ended, whichever end ended it; [Peer.Err] returns why. It
-// is called in [Peer.Receive] if the client disconnected, at the start of [Server.Replicate] if it was silent for too
-// long (see [WithTimeout]), and in [Peer.Disconnect] and [Server.Close], once for each peer that
-// [Server.Connect] made, also for those whose client never connected. By then the peer no longer owns anything.
+// OnDisconnect makes the server call fn once for each peer whose connection has ended, whichever end ended it, also if
+// its client never connected; [Peer.Err] returns why. It is called in [Peer.Receive] if the client disconnected, at the
+// start of [Server.Replicate] if it timed out (see [WithTimeout]), and in [Peer.Disconnect] and [Server.Close]. By then
+// the peer no longer owns anything.
 //
 // fn may do what one of [Server.OnConnect] may, and close the server; a Replicate in which it does so sends nothing.
 // Panics if fn is nil.
@@ -289,10 +278,9 @@ func (s *Server) OnDisconnect(fn func(p *Peer)) {
 	s.parting = append(s.parting, fn)
 }
 
-// OnDrain makes the server call fn when there is room for messages to a client again: a reliable message to it was not
-// accepted, with [ErrBufferFull], or one of [SendToViewers] was dropped, and now at most half of the buffer is in use.
-// fn is called in [Peer.Receive], once until the buffer is full again. A new session begins with an empty buffer and
-// without a call.
+// OnDrain makes the server call fn when there is room for messages to a client again: a reliable message was refused
+// with [ErrBufferFull], or one of [SendToViewers] was dropped, and now at most half of the buffer is in use. fn is
+// called in [Peer.Receive], once until the buffer is full again, but not for a new session.
 //
 // fn may do what one of [Server.OnConnect] may. Panics if fn is nil.
 func (s *Server) OnDrain(fn func(p *Peer)) {

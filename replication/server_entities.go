@@ -25,8 +25,8 @@ func (s *Server) netID(e ecs.Entity) (NetID, bool) {
 	return NetID{Slot: uint32(slot), Generation: s.snap.Slots.Info[slot].Generation}, true
 }
 
-// Entity returns the entity of the server's world with the given network ID, if the latest Replicate found it and it
-// is still alive and replicated.
+// Entity returns the entity with the given network ID, if the latest Replicate found it and it is still alive and
+// replicated.
 func (s *Server) Entity(id NetID) (ecs.Entity, bool) {
 	s.mustExist()
 	e := s.snap.EntityOf(wire.NetID(id))
@@ -35,9 +35,7 @@ func (s *Server) Entity(id NetID) (ecs.Entity, bool) {
 
 // SetOwner makes a peer the owner of an entity, in place of the previous one, from the next Replicate on; nil means no
 // owner. The entity may get its marker later. Ownership ends when the entity leaves replication and when the peer is
-// disconnected; a peer that is disconnected already counts as nil.
-//
-// Clients are not informed of ownership: they only notice it by what they see.
+// disconnected; a disconnected peer counts as nil. Clients are not informed of it.
 //
 // Panics if the entity is dead, or the peer is of another server.
 func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
@@ -66,10 +64,8 @@ func (s *Server) Owner(e ecs.Entity) *Peer {
 	return nil
 }
 
-// SetPriority gives an entity a weight for all peers, by which that of its components is multiplied (see [Priority]).
-// The weights, added up over the ticks that entities waited, decide which are sent first where the budget does not
-// suffice. The default is 1. The entity may get its marker later; its weight lasts until it leaves replication. A dead
-// entity has none.
+// SetPriority multiplies the weight of an entity's components (see [Priority]) for all peers, until it leaves
+// replication; the default is 1. The entity may get its marker later. A dead entity has none.
 //
 // Panics if the weight is not positive.
 func (s *Server) SetPriority(e ecs.Entity, weight float32) {
@@ -95,8 +91,8 @@ func (s *Server) NewEntitySet() *EntitySet {
 }
 
 // NewGrid returns a grid over one to three fields of one component, each with a range and a step: "Position.X",
-// "Position.Y". cell is the length of a cell's side, in the units of the fields; about half the radius that peers see
-// is a good choice. A grid that would have more than 1,048,576 cells gets larger cells.
+// "Position.Y". cell is the length of a cell's side, in the units of the fields, best about half the radius that peers
+// see. It grows if there would be more than 1,048,576 cells.
 //
 // Panics if cell is not positive and finite, if the fields are not as above, or if they are of a resource or of a
 // component with a condition.

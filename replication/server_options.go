@@ -13,17 +13,15 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// WithoutChecksum leaves out the 4 bytes of checksum of every packet. Use it where the transport guards integrity and
-// sessions, as DTLS, QUIC and WebSockets do, and never over plain UDP: without it nothing distinguishes damaged, forged
-// and late packets from genuine ones. Handshakes, the first packets of a session and disconnects keep theirs. Clients
-// learn of it in the handshake.
+// WithoutChecksum leaves out the 4 bytes of checksum of every packet, except in handshakes, the first packets of a
+// session and disconnects. Use it where the transport guards integrity and sessions, as DTLS, QUIC and WebSockets do,
+// and never over plain UDP: without it nothing distinguishes damaged, forged and late packets from genuine ones.
 func WithoutChecksum() ServerOption {
 	return config.ServerFunc(func(o *config.ServerOptions) { o.NoChecksum = true })
 }
 
-// WithTickRate sets how many times per second Replicate is called, 60 by default. Budgets are counted by it, and the
-// timeout if none is set; the server reads no clock. Clients learn it in the handshake, since their time is counted in
-// ticks of the server: see [Client.Frame].
+// WithTickRate sets how many times per second Replicate is called, 60 by default. Budgets and timeouts are counted by
+// it, since the server reads no clock. Clients learn it in the handshake.
 //
 // Panics outside 1 to 1000.
 func WithTickRate(perSecond int) ServerOption {
@@ -40,7 +38,6 @@ func WithTickRate(perSecond int) ServerOption {
 //
 //	players := replication.NewServer(&world, schema)
 //	spectators := replication.NewServer(&world, publicSchema, replication.WithMarker[ForSpectators]())
-//	world.NewEntity(positionID, ecs.ComponentID[replication.Replicated](&world), ecs.ComponentID[ForSpectators](&world))
 //
 // Panics if T is not declared like this.
 func WithMarker[T any]() ServerOption {
@@ -52,26 +49,23 @@ func WithMarker[T any]() ServerOption {
 
 // Tuning has the settings of a server that few games need. A zero field is the default.
 type Tuning struct {
-	// Window is for how many ticks the server keeps versions of changed state, and so how old an acknowledged state may
-	// be to serve as a baseline: 8 to 120, 64 by default. If it is older, the full state is sent. It should be more
-	// than twice the longest round trip.
+	// Window is for how many ticks the server keeps versions of changed state, 8 to 120, 64 by default. If a client's
+	// acknowledged state is older, the full state is sent. It should be more than twice the longest round trip.
 	Window int
 	// BaselineInterval n encodes updates against the newest acknowledged state of a tick that is a multiple of n: 1, 2,
-	// 4 or 8. Peers with different round trips then share more of the encoding, and updates are a little larger. By
-	// default it is 1; with 32 peers or more, if all of them see everything, it is the least n with which they have
-	// about 8 different baseline ticks at most. It changes nothing for peers that have a send interval.
+	// 4 or 8. Peers with different round trips then share more of the encoding, and updates are a little larger. The
+	// default is 1, or with 32 peers or more that all see everything, what suits their round trips. Peers with a send
+	// interval don't use it.
 	BaselineInterval int
 	// Workers is for how many peers at a time Replicate encodes, 1 to 64, on goroutines that end before it returns; 1
-	// by default. The packets are the same, and all functions of the user are still called on the caller's goroutine.
+	// by default. All functions of the user are still called on the caller's goroutine.
 	Workers int
-	// SlotRest lets the slot of an entity that has ended rest before another entity gets it, for up to 10 seconds, so
-	// that a client that shows the end later need not cut it short; 0 by default. In games that spawn all the time, set
-	// it to the latency plus the delay of interpolation. At most twice as many slots are in use as there are entities.
+	// SlotRest keeps the slot of an ended entity unused, for up to 10 seconds, so that a client can show the end later;
+	// 0 by default. In games that spawn all the time, set it to the latency plus the delay of interpolation.
 	SlotRest time.Duration
 	// StateHash n sends every client, on every n-th tick at most, a packet with hashes of what it sees, 1 to 3600; none
-	// by default. The entities take turns. The client compares them with what it holds, and [Client.Divergence] returns
-	// what differs. It is for finding faults: of this library, of transports without checksums, of memory. The packets
-	// are outside of budgets. What changes in every tick is compared only if the packet of the same tick comes first.
+	// by default. The entities take turns. [Client.Divergence] returns what differs. It finds faults of this library,
+	// of transports without checksums and of memory. The packets are outside of budgets.
 	StateHash int
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
@@ -140,7 +139,7 @@ func TestAnEntityIsKnownToRest(t *testing.T) {
 		require.Greater(t, moved, settled)
 		in := seam.OfClient(e.client)
 		held := &in.Apply.RowsOf(id.Slot, 0).Held
-		first, next := held.Around(delta.Tick(settled))
+		first, next := held.Around(settled)
 		require.EqualValues(t, changed, first.Tick)
 		until, ok := next.Rested()
 		require.True(t, ok)

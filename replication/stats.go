@@ -22,17 +22,16 @@ type ServerStats struct {
 
 	// RefusedSchemas counts hellos with another schema or protocol version, also those that came to peers that are
 	// gone. LastRefusal is a sentence about the latest of them: its version, or the few lines of the schema's text in
-	// which it differs; the client's Frame returns the very line. It is empty if there was none, and no part of it
-	// comes from the wire but numbers.
+	// which it differs. Only numbers in it come from the wire.
 	RefusedSchemas uint64
 	LastRefusal    string
 
 	// Entries counts entities that were put into packets, and Encoded how many had to be encoded for that, a few of
-	// which did not fit after all: what one peer needs, most others need as well.
+	// which did not fit after all.
 	Entries, Encoded uint64
 
-	// SharedPackets counts packets that were copies, with headers of their own, of
-	// packets for all peers that had acknowledged the same, which may be a single one.
+	// SharedPackets counts packets that were copies, with headers of their own, of packets for all peers that had
+	// acknowledged the same.
 	SharedPackets uint64
 
 	// BaselineAges counts entities that were sent, by the age of their baseline: item 0
@@ -86,13 +85,12 @@ type PeerStats struct {
 	OverBudget uint64 // there was no room
 	Withheld   uint64 // the client has no slot for it: see [WithMaxEntities]
 
-	// NoViewpoint counts ticks in which the peer's [Interest] had a grid, but [Peer.LookFrom] was never called: it sees
-	// no entity with a position.
+	// NoViewpoint counts ticks in which the peer's [Interest] had a grid, but [Peer.LookFrom] was never called.
 	NoViewpoint uint64
 
 	Budget int // bytes per second now, see [Peer.SetBudget] and [Peer.SetBudgetRange]; 0: no limit
-	// Backlog is how many bytes the entities take that wait for a budget, about. It takes Backlog / Budget seconds to
-	// send them; if that does not fall below some seconds, the client will never have everything.
+	// Backlog is about how many bytes the entities take that wait for a budget. It takes Backlog / Budget seconds to
+	// send them.
 	Backlog int
 
 	SplitGroups  uint64 // groups, or parts of them, that did not fit into a packet and were sent one by one
@@ -107,9 +105,9 @@ type PeerStats struct {
 	Lost         uint64 // packets declared lost
 	LargestAcked int    // bytes of the largest state packet that was acknowledged in the last 5 to 10 seconds
 
-	// LostLarge is how often in a row state packets larger than LargestAcked got lost while smaller ones arrived. On a
-	// path that carries the MTU it seldom exceeds 4. If it grows beyond that, the path drops large packets, and the
-	// client may never get all of the world: make the server with a smaller [WithMTU], such as LargestAcked.
+	// LostLarge is how often in a row state packets larger than LargestAcked got lost while smaller ones arrived. If it
+	// grows beyond 4, the path drops large packets, and the client may never get all of the world: make the server with
+	// a smaller [WithMTU], such as LargestAcked.
 	LostLarge uint64
 
 	MissingBaselines uint64 // reports of the client that it lacks a baseline
@@ -137,7 +135,7 @@ type PeerStats struct {
 	RefusedJoins   uint64 // clients that [Server.OnJoin] refused
 
 	// OtherClients counts hellos of a second client, or of somebody who pretends to be one, while the first one goes
-	// on. If it grows, two clients are taken for one: give each address, with its port, a peer of its own.
+	// on. If it grows, give each address, with its port, a peer of its own.
 	OtherClients uint64
 }
 
@@ -160,8 +158,7 @@ type ClientStats struct {
 	Unconfirmed      uint64 // expected entities that were not matched in time
 	Sessions         uint64 // sessions begun
 
-	// RelationConflicts counts relations that a replica did not get because the user
-	// had given it another one: Arche allows one per entity.
+	// RelationConflicts counts relations that a replica did not get because the user had given it another one.
 	RelationConflicts uint64
 
 	HashesCompared uint64 // entities compared with a state hash
@@ -173,10 +170,10 @@ type ClientStats struct {
 	ClockSteps uint64 // negative times that [Client.Frame] was given: they counted as 0
 
 	// Pace is how many ticks the server made in a tick of the client's time, in a recent span of 5 seconds; 0 before
-	// the first one. It is near 1. Otherwise the server does not hold its rate, or Frame gets times in another unit.
+	// the first one. If it is not near 1, the server does not hold its rate, or Frame gets times in another unit.
 	Pace float64
 
-	// RoundTrip is the smoothed time from sending a packet to the server's answer. It is 0 while it is not known; it is
+	// RoundTrip is the smoothed time from sending a packet to the server's answer; 0 while it is not known. It is
 	// measured only if the schema has messages or inputs.
 	RoundTrip time.Duration
 	// Jitter is by how much packets arrive early or late, on average, and includes the time that they wait for a frame.

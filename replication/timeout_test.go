@@ -78,7 +78,7 @@ func TestIdleWorldIsNotTakenForADeadServer(t *testing.T) {
 				x.round()
 				require.Equal(t, StatusConnected, x.client.Status())
 				require.NoError(t, x.peer.Err())
-				require.LessOrEqual(t, Tick(x.server.snap.Tick)-x.client.Tick(), uint32(30))
+				require.LessOrEqual(t, x.server.snap.Tick-x.client.Tick(), uint32(30))
 			}
 			now := x.peer.Stats()
 			require.EqualValues(t, 6000/30, now.Packets-before.Packets)

@@ -16,7 +16,6 @@ import (
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -251,7 +250,7 @@ func docStamps(t *testing.T) string {
 			if tick < 2 {
 				return
 			}
-			shown := wire.Stamp{Tick: delta.Tick(x.server.Tick() - 3), Part: uint8(20 + 3*tick%16), Precision: 6, Valid: true}
+			shown := wire.Stamp{Tick: x.server.Tick() - 3, Part: uint8(20 + 3*tick%16), Precision: 6, Valid: true}
 			seam.OfClient(x.client).Messages.Shown = shown
 			require.NoError(t, replication.SetInput(x.client, x.server.Tick()+2, vectorMove{Turn: int8(tick % 2)}))
 		})

@@ -97,7 +97,8 @@ func newChart(cfg config, f *film) (*chart, error) {
 		number(cfg.fps))
 	c.subheading = fmt.Sprintf("%s %% lost, %s %% doubled, %s %% held back, %.0f ms one way; "+
 		"interpolation is %.0f ms behind the server, %.2f %% of frames starved",
-		number(100*cfg.loss), number(100*cfg.dup), number(100*cfg.reorder), 1000*f.oneWay/f.rate, 1000*delay/float64(frames),
+		number(100*cfg.loss), number(100*cfg.dup), number(100*cfg.reorder),
+		1000*f.oneWay/f.rate, 1000*delay/float64(frames),
 		100*float64(f.stats.Starved)/float64(max(f.stats.Frames, 1)))
 	return c, nil
 }

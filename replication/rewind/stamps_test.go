@@ -135,7 +135,7 @@ func TestStampsArriveAsGiven(t *testing.T) {
 				if in.Messages == nil {
 					return
 				}
-				if s, ok := in.Messages.Inputs.Stamp(delta.Tick(tick)); ok {
+				if s, ok := in.Messages.Inputs.Stamp(tick); ok {
 					stamped++
 					require.Equal(t, given[uint32(tick)], s.Shown)
 				} else if _, exact := replication.Input[Shot](g.peer, tick); exact {

@@ -63,7 +63,7 @@ func (h *History) View(p *replication.Peer, inputTick replication.Tick) (View, e
 	if in.Messages == nil {
 		return View{}, ErrNoStamp
 	}
-	tick := delta.Tick(inputTick)
+	tick := inputTick
 	given, ok := in.Messages.Inputs.NewestStamp(tick)
 	if !ok {
 		return View{}, ErrNoStamp
