@@ -3,6 +3,7 @@ package replication_test
 import (
 	"bytes"
 	"fmt"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 
@@ -37,7 +38,7 @@ func Example() {
 	})
 
 	positionID, healthID := ecs.ComponentID[Position](&world), ecs.ComponentID[Health](&world)
-	ship := world.NewEntity(positionID, healthID, replication.ReplicatedID(&world))
+	ship := world.NewEntity(positionID, healthID, ecs.ComponentID[replication.Replicated](&world))
 
 	for tick := range 6 {
 		// The game.
@@ -52,7 +53,7 @@ func Example() {
 			}
 		}
 		toClient = toClient[:0]
-		if err := client.Apply(); err != nil {
+		if err := client.Frame(time.Second / 60); err != nil {
 			fmt.Println(err)
 		}
 		for _, packet := range toServer {
@@ -142,7 +143,7 @@ func Example_lossyLink() {
 	positionID := ecs.ComponentID[Position](&world)
 	var ships []ecs.Entity
 	for range 50 {
-		ships = append(ships, world.NewEntity(positionID, replication.ReplicatedID(&world)))
+		ships = append(ships, world.NewEntity(positionID, ecs.ComponentID[replication.Replicated](&world)))
 	}
 	for tick := range 300 {
 		if tick < 250 { // then nothing changes
@@ -153,7 +154,7 @@ func Example_lossyLink() {
 		server.Replicate()
 		link.Step()
 		link.Down.Receive(func(packet []byte) { _ = client.Receive(packet) }) // errors are counted in its Stats
-		if err := client.Apply(); err != nil {
+		if err := client.Frame(time.Second / 60); err != nil {
 			fmt.Println(err)
 		}
 		link.Up.Receive(func(packet []byte) { _ = peer.Receive(packet) })

@@ -2,6 +2,7 @@ package replication_test
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 
@@ -35,7 +36,7 @@ func Example_messages() {
 
 	replication.OnClientMessage(server, func(_ *replication.Peer, m Shoot) {
 		fmt.Println("the server receives a shot of gun", m.Gun)
-		target := world.NewEntity(ecs.ComponentID[Health](&world), replication.ReplicatedID(&world))
+		target := world.NewEntity(ecs.ComponentID[Health](&world), ecs.ComponentID[replication.Replicated](&world))
 		if err := replication.SendToViewers(server, target, Hit{Damage: 7}); err != nil {
 			fmt.Println(err)
 		}
@@ -48,6 +49,8 @@ func Example_messages() {
 		fmt.Println("the client receives a hit of", m.Damage, "and has", targets, "target")
 	})
 
+	replication.OnInput(client, func(replication.Tick) Move { return Move{Turn: 1} })
+
 	for tick := range 20 {
 		if move, ok := replication.Input[Move](peer, server.Tick()+1); ok && tick == 19 {
 			fmt.Println("the server has the input", move.Turn, "for its next tick")
@@ -58,10 +61,7 @@ func Example_messages() {
 				fmt.Println(err)
 			}
 		}
-		if client.Connected() {
-			_ = replication.SetInput(client, client.InputTick(), Move{Turn: 1}) // ErrInputSet: the tick already has one
-		}
-		if err := client.Apply(); err != nil {
+		if err := client.Frame(time.Second / 60); err != nil {
 			fmt.Println(err)
 		}
 	}
