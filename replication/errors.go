@@ -11,7 +11,9 @@ import (
 
 // ProtocolVersion is the version of the wire format. Ends with different versions
 // refuse each other in the handshake.
-const ProtocolVersion = wire.ProtocolVersion
+const ProtocolVersion = 1
+
+var _ = [1]struct{}{}[ProtocolVersion-wire.ProtocolVersion] // they are equal
 
 // ErrJoinPending is returned by a function of [Server.OnJoin] while it is not decided whether the client may join.
 var ErrJoinPending error
