@@ -7,7 +7,8 @@ type testRows struct {
 	window  Tick
 	words   int
 	present uint64
-	rows    []uint32                  // the present ones
+	records []uint32 // ticks and rows of the present ones
+	latest  Tick
 	past    [blockSlots][]testVersion // all versions, the present one last
 }
 
@@ -18,7 +19,7 @@ type testVersion struct {
 
 // newTestRows returns rows of slots that were without the component from tick born on.
 func newTestRows(words, window int, born Tick) *testRows {
-	b := &testRows{window: Tick(window), words: words, rows: make([]uint32, blockSlots*words)}
+	b := &testRows{window: Tick(window), words: words, records: make([]uint32, blockSlots*(1+words))}
 	for i := range b.past {
 		b.past[i] = []testVersion{{born, nil}}
 	}
@@ -46,12 +47,15 @@ func (b *testRows) set(slot int, now Tick, row []uint32) {
 	}
 	if b.present &^= 1 << i; row != nil {
 		b.present |= 1 << i
-		copy(b.rows[i*b.words:], row)
+		b.records[i*(1+b.words)], b.latest = uint32(now), now
+		copy(b.row(slot), row)
 	}
 }
 
-func (b *testRows) has(slot int) bool     { return b.present>>(slot%blockSlots)&1 != 0 }
-func (b *testRows) row(slot int) []uint32 { return b.rows[slot%blockSlots*b.words:][:b.words] }
+func (b *testRows) has(slot int) bool { return b.present>>(slot%blockSlots)&1 != 0 }
+func (b *testRows) row(slot int) []uint32 {
+	return b.records[slot%blockSlots*(1+b.words):][1 : 1+b.words]
+}
 
 func (b *testRows) began(slot int) Tick {
 	past := b.past[slot%blockSlots]
@@ -69,17 +73,8 @@ func (b *testRows) at(slot int, t Tick) (row []uint32, known bool) {
 	return nil, false
 }
 
-func (b *testRows) Rows() (present uint64, rows []uint32, stride int) {
-	return b.present, b.rows, b.words
-}
-
-func (b *testRows) Changed(slots uint64, t Tick) (changed uint64) {
-	for ; slots != 0; slots &= slots - 1 {
-		if i := bits.TrailingZeros64(slots); b.began(i).After(t) {
-			changed |= 1 << i
-		}
-	}
-	return changed
+func (b *testRows) Rows() (present uint64, records []uint32, latest Tick) {
+	return b.present, b.records, b.latest
 }
 
 func (b *testRows) At(slots uint64, t Tick, rows *[64][]uint32) (unknown uint64) {

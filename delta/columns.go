@@ -46,10 +46,9 @@ type Against struct {
 
 // A Block is where [Columns] finds the rows of a component of up to 64 slots, which are numbered from 0.
 type Block interface {
-	// Rows returns the slots that have the component and their present rows: that of slot i begins at i*stride.
-	Rows() (present uint64, rows []uint32, stride int)
-	// Changed returns those of a set of slots whose present row began after tick t.
-	Changed(slots uint64, t Tick) uint64
+	// Rows returns the slots that have the component, and a record for each slot, present or not: the tick at which
+	// its present row began, and the row. No row of a present slot began later than tick latest.
+	Rows() (present uint64, records []uint32, latest Tick)
 	// At sets rows[i] to the row at tick t of each slot i of a set in which all have changed since, nil if the slot was
 	// without the component. It returns the slots whose row is not known.
 	At(slots uint64, t Tick, rows *[64][]uint32) (unknown uint64)
@@ -63,8 +62,9 @@ type column struct {
 	component int
 	block     Block
 	present   uint64   // slots that have the component
-	now       []uint32 // the present rows, one for each stride words
-	stride    int
+	records   []uint32 // of all slots, see [Block.Rows]
+	stride    int      // of records, in words
+	latest    Tick
 	first     uint64 // slots that have none of the columns before
 	recent    uint64 // slots whose row has changed since the oldest baseline that there may be
 	changed   uint64 // slots whose bits are in rows; others equal their baseline
@@ -76,8 +76,21 @@ type column struct {
 	secondOf    Tick
 }
 
-// row returns the present row of a slot, of so many words.
-func (k *column) row(i, words int) []uint32 { return k.now[i*k.stride:][:words] }
+// row returns the present row of a slot.
+func (k *column) row(i int) []uint32 { return k.records[i*k.stride:][1:k.stride] }
+
+// began returns those of a set of slots whose present row began after tick t.
+func (k *column) began(set uint64, t Tick) (later uint64) {
+	if !k.latest.After(t) {
+		return 0
+	}
+	for ; set != 0; set &= set - 1 {
+		i := bits.TrailingZeros64(set)
+		// Like After, but for a distance of 2^31.
+		later |= uint64(uint32(t)-k.records[i*k.stride]) >> 31 & 1 << i
+	}
+	return later
+}
 
 // NewColumns returns a Columns for a layout.
 func NewColumns(l *Layout) *Columns {
@@ -93,7 +106,7 @@ func (c *Columns) Begin(oldest Tick) {
 
 // Add adds a component. slots are the slots of the block that may have it. A component without width may be left out.
 func (c *Columns) Add(component int, b Block, slots uint64) {
-	present, now, stride := b.Rows()
+	present, records, latest := b.Rows()
 	if present&slots == 0 || c.packed.layout.Components[component].width == 0 {
 		return
 	}
@@ -101,9 +114,10 @@ func (c *Columns) Add(component int, b Block, slots uint64) {
 		c.columns = append(c.columns, new(column))
 	}
 	k := c.columns[c.n]
-	k.component, k.block, k.now, k.stride = component, b, now, stride
+	k.component, k.block, k.records, k.latest = component, b, records, latest
+	k.stride = 1 + c.packed.layout.Components[component].words
 	k.present, k.second = present&slots, 0
-	k.recent, k.first = b.Changed(k.present, c.oldest), k.present&^c.atLeast[1]
+	k.recent, k.first = k.began(k.present, c.oldest), k.present&^c.atLeast[1]
 	c.uniform = c.uniform && k.present == slots
 	for i := leastNamed; i > 0; i-- {
 		c.atLeast[i] |= c.atLeast[i-1] & k.present
@@ -145,7 +159,7 @@ func (c *Columns) encode(a *Against) (lost uint64) {
 	}
 	for i, k := range c.columns[:c.n] {
 		k.changed, k.unusual = 0, 0
-		changed := k.block.Changed(a.Slots&k.recent, oldest)
+		changed := k.began(a.Slots&k.recent, oldest)
 		if changed != 0 {
 			lost |= c.encodeColumn(k, changed, a)
 		}
@@ -170,12 +184,11 @@ func (c *Columns) encode(a *Against) (lost uint64) {
 // encodeColumn encodes rows of a component that changed after the older baseline. It returns slots
 // of which a baseline is not known.
 func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint64) {
-	later := k.block.Changed(changed, a.A1)
+	later := k.began(changed, a.A1)
 	lost = k.block.At(later, a.A1, &k.base)
-	words := c.packed.layout.Components[k.component].words
 	for rest := changed &^ later; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
-		k.base[i] = k.row(i, words)
+		k.base[i] = k.row(i)
 	}
 	if a.Ratio != 0 {
 		if k.secondOf != a.A2 {
@@ -205,7 +218,7 @@ func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint
 			base2 = k.base2[i]
 		}
 		p.held.n, p.held.unusual = i, 0
-		p.Add(k.component, k.row(i, words), base, base2, a.Ratio)
+		p.Add(k.component, k.row(i), base, base2, a.Ratio)
 		r, known := &k.rows[i], k.rows[i].symbol
 		if p.held.unusual > 0 {
 			k.unusual |= 1 << i
@@ -231,8 +244,7 @@ func (c *Columns) addText(i int, row bitString, known uint32) {
 // encodeSteps is encodeColumn for a component that consists of steps and slots that have both
 // baselines. It returns the other slots.
 func (c *Columns) encodeSteps(k *column, steps []step, changed uint64, ratio int64) (left uint64) {
-	comp := &c.packed.layout.Components[k.component]
-	p, words, odd := c.packed, comp.words, comp.oddKnown()
+	p, odd := c.packed, c.packed.layout.Components[k.component].oddKnown()
 	for i := range steps {
 		steps[i].total = 0
 	}
@@ -243,7 +255,7 @@ func (c *Columns) encodeSteps(k *column, steps []step, changed uint64, ratio int
 			left |= 1 << i
 			continue
 		}
-		x := p.codeSteps(steps, false, k.row(i, words), base, base2, ratio)
+		x := p.codeSteps(steps, false, k.row(i), base, base2, ratio)
 		r := &k.rows[i]
 		r.bitString, r.component, r.symbol = x.bitString, uint32(k.component), x.symbol
 		if x.n >= 64 {

@@ -48,6 +48,6 @@
 // # Keeping codes
 //
 // Package replication keeps a code until the number is a margin beyond its cell, so that noise changes nothing:
-// [UnitVector.Holds] and [Quat.Holds] tell for how long. Without the tag margin that is 1/8 of a step, which adds a
+// [UnitVector.Holds] and [Quat.Holds] report for how long. Without the tag margin that is 1/8 of a step, which adds a
 // quarter to the error.
 package quantize

@@ -28,8 +28,8 @@ const (
 )
 
 // Rows is part of [delta.Block].
-func (b *block) Rows() (present uint64, rows []uint32, stride int) {
-	return b.present, b.records[recordRow:], int(b.stride())
+func (b *block) Rows() (present uint64, records []uint32, latest delta.Tick) {
+	return b.present, b.records, b.latest
 }
 
 // stride returns the number of words of a record.
@@ -179,20 +179,6 @@ func (b *block) refresh(i uint, t delta.Tick) {
 	if t.After(b.latest) {
 		b.latest = t
 	}
-}
-
-// Changed is part of [delta.Block]: it returns those of a set of slots whose present version began after tick t.
-func (b *block) Changed(set uint64, t delta.Tick) (later uint64) {
-	if !b.latest.After(t) {
-		return 0
-	}
-	stride := b.stride()
-	for ; set != 0; set &= set - 1 {
-		i := uint(bits.TrailingZeros64(set))
-		// Like After, but for a distance of 2^31.
-		later |= uint64(uint32(t)-b.records[i*stride+recordTick]) >> 31 & 1 << i
-	}
-	return later
 }
 
 // At is part of [delta.Block]: it finds the rows at tick t of a set of slots that have changed since; the row is nil if
