@@ -73,11 +73,11 @@
 //
 // # Misuse
 //
-// Misuse panics with a sentence that begins with "replication: " and says how to fix it. The rules are the same
+// Misuse panics with a sentence that begins with "replication: " and gives the remedy. The rules are the same
 // everywhere:
 //
 //   - A nil or zero world, server, client, peer, set or group is refused, and so is a nil schema, function, filter or
-//     option, unless the documentation says what nil means. A zero [Schema] is an empty one.
+//     option, unless nil has a documented meaning. A zero [Schema] is an empty one.
 //   - A server with its peers, sets and groups is for one goroutine at a time, and so is a client. A call that comes
 //     while another goroutine is in one usually panics; use Go's race detector as well. Functions of the user run on
 //     the goroutine of the call that they run in, and may make calls of their own, unless their documentation forbids
