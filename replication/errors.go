@@ -55,6 +55,7 @@ func (e *DisconnectError) Unwrap() error {
 	return e.SendError
 }
 
+// Error returns the reason as a sentence.
 func (e *DisconnectError) Error() string {
 	if e == nil {
 		return nilError

@@ -22,6 +22,7 @@ const (
 	ReasonGame    ReasonCode = 64 // the first of the game's own
 )
 
+// String returns the name of the code.
 func (c ReasonCode) String() string {
 	switch c {
 	case ReasonClosed:

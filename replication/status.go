@@ -11,6 +11,7 @@ const (
 	StatusDisconnected               // the connection has ended or was refused: Frame returns why
 )
 
+// String returns the name of the status.
 func (s Status) String() string {
 	switch s {
 	case StatusConnecting:
