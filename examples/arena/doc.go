@@ -34,7 +34,7 @@
 // prints lines. report.go is the result and reporttext.go its text.
 //
 // truth.go checks everything: it records the server's world at every tick, and after each
-// [replication.Client.Apply] it compares every entity of the client with the record of the tick
+// [replication.Client.Frame] it compares every entity of the client with the record of the tick
 // that the client shows, code for code. A process of clients gets that record over a TCP connection
 // besides the datagrams, see control.go.
 package main

@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkReplay measures the two ends of a recorded game apart, per entity that is sent: Replicate with one peer, and
-// medians of Receive and Apply of clients that get the same packets afterwards. TRACES may name a directory with the
+// medians of Receive and Frame of clients that get the same packets afterwards. TRACES may name a directory with the
 // traces of docs/benchmarks.md. The crowd of testdata is always played.
 func BenchmarkReplay(b *testing.B) {
 	for _, trace := range []struct {

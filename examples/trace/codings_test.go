@@ -47,7 +47,7 @@ func TestTimesOfCodings(t *testing.T) {
 			receive = append(receive, compact.DecodeNsPerTick/packed.DecodeNsPerTick)
 			times = append(times, packed.EncodeNsPerTick/1000)
 		}
-		t.Logf("%-9s of Packed's Replicate, %.1f us/tick: Compact's Replicate %.2f, Receive and Apply %.2f; these of Packed's %.2f",
+		t.Logf("%-9s of Packed's Replicate, %.1f us/tick: Compact's Replicate %.2f, Receive and Frame %.2f; these of Packed's %.2f",
 			trace.name, median(times), median(encode), median(decode), median(receive))
 		require.Less(t, median(encode), 6.)
 		require.Less(t, median(decode), 6.)

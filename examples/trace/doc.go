@@ -28,7 +28,7 @@
 //
 // # One tick
 //
-//	acks arrive ──> rows are played ──> Replicate ──> packets arrive ──> Apply ──> compare ──> time steps
+//	acks arrive ──> rows are played ──> Replicate ──> packets arrive ──> Frame ──> compare ──> time steps
 //
 // The latency of the link is split so that a packet sent at tick t has been acknowledged when tick
 // t+rtt is encoded, and not earlier ([split]).

@@ -28,7 +28,7 @@ type report struct {
 	RawBytesPerTick float64 `json:"raw_bytes_per_tick"`
 
 	// EncodeNsPerTick is the time of Replicate, for all peers, from capture to the send function.
-	// DecodeNsPerTick is the time of Receive and Apply for one client.
+	// DecodeNsPerTick is the time of Receive and Frame for one client.
 	EncodeNsPerTick float64 `json:"encode_ns_per_tick"`
 	DecodeNsPerTick float64 `json:"decode_ns_per_tick"`
 
@@ -78,7 +78,7 @@ func (r *report) writeTable(w io.Writer, c *config) error {
 	row("  without packet headers", r.EntityBytesPerTick, "bytes/tick", ratio(r.EntityBytesPerTick, r.RawBytesPerTick))
 	row("quantised state as it is", r.RawBytesPerTick, "bytes/tick", "")
 	row("Replicate", r.EncodeNsPerTick/1000, "us/tick", plural(c.peers, "peer"))
-	row("Receive and Apply", r.DecodeNsPerTick/1000, "us/tick", "one client")
+	row("Receive and Frame", r.DecodeNsPerTick/1000, "us/tick", "one client")
 
 	fmt.Fprintf(&b, "\n%-28s %12s\n", "field", "bits/tick")
 	total := r.EntityBytesPerTick * 8
