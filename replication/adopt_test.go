@@ -279,10 +279,11 @@ func TestWhatCantBeExpected(t *testing.T) {
 	for sentence, expect := range map[string]func(){
 		"replication: there is no client: NewClient makes one":                                                               func() { Expect[aCrate](nil, e, 0) },
 		"replication: Expect: replication.tLocal is not registered: the server sends nothing of it":                          func() { Expect[tLocal](x.client, e, 0) },
-		"replication: Expect: -1ns: use up to 240 hours, or 0 for as long as it takes":                                       func() { Expect[aCrate](x.client, e, -1) },
+		"replication: Expect: -1ns: use 1ms to 240 hours, or 0 for as long as it takes":                                      func() { Expect[aCrate](x.client, e, -1) },
+		"replication: Expect: 90ns: use 1ms to 240 hours, or 0 for as long as it takes":                                      func() { Expect[aCrate](x.client, e, 90) },
 		"replication: Expect: the entity is dead: expect one that is in the client's world":                                  func() { Expect[aCrate](x.client, dead, 0) },
 		"replication: Expect: the entity has no aShot: add the component, its value is what the server's entity is known by": func() { Expect[aShot](x.client, e, 0) },
-		"replication: Expect: the entity is mirrored already: expect a local one":                                            func() { Expect[aCrate](x.client, shown, 0) },
+		"replication: Expect: the entity is a replica already: expect a local one":                                           func() { Expect[aCrate](x.client, shown, 0) },
 	} {
 		require.PanicsWithValue(t, sentence, expect)
 	}

@@ -200,7 +200,7 @@ func (c *Client) receive(packet []byte) error {
 // [*DisconnectError] if one of the ends has ended the connection. All other errors are recovered from and counted in
 // [Client.Stats].
 //
-// Panics if the world is locked, in a hook and in a message handler.
+// Panics if the world is locked, in a hook, in a message handler and in the function of OnInput.
 func (c *Client) Frame(dt time.Duration) error {
 	c.mustExist()
 	c.apply.Hooks.NotInHook("Frame")

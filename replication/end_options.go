@@ -35,10 +35,10 @@ const (
 // begins: see [Client.Reconnect]. The default is 10 seconds. At most a second of a pause of the client itself counts. A
 // server sends something every second, also when its world is idle.
 //
-// Panics if it is negative or more than 240 hours.
+// Panics if it is not 0, or 1 ms to 240 hours.
 func WithTimeout(d time.Duration) Option {
-	if d < 0 || d > 240*time.Hour {
-		panic(fmt.Sprintf("replication: a timeout of %v: use up to 240 hours, or 0 for none", d))
+	if d != 0 && d < time.Millisecond || d > 240*time.Hour {
+		panic(fmt.Sprintf("replication: a timeout of %v: use 1ms to 240 hours, or 0 for none", d))
 	}
 	return config.EndFunc(func(o *config.EndOptions) { o.Timeout = d })
 }

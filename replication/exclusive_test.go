@@ -415,3 +415,27 @@ func TestSendFunctionsMustNotChangeWhatIsSent(t *testing.T) {
 		call(x)
 	}
 }
+
+// TestInputsChangeNothing: the function of OnInput reads, what changes the client panics in it, and the next frame asks
+// for the input again.
+func TestInputsChangeNothing(t *testing.T) {
+	for name := range callsOfClient(newMisused(t)) {
+		x := newMisused(t)
+		asked := 0
+		OnInput(x.client, func(tick Tick) mMove {
+			asked++
+			require.False(t, tick.After(x.client.InputTick()))
+			if asked == 1 {
+				callsOfClient(x)[name]()
+			}
+			return mMove{}
+		})
+		require.PanicsWithValue(t, "replication: "+name+" in a function that Client.Frame calls: note it, and do it "+
+			"after Client.Frame", func() { x.rounds(20) }, name)
+		x.rounds(40)
+		x.requireEqual("nothing came of it")
+		require.Greater(t, asked, 10)
+		require.NotZero(t, x.peer.Stats().Inputs)
+		require.Zero(t, x.client.Stats().InputsRefused)
+	}
+}

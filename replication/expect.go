@@ -33,13 +33,13 @@ import (
 // arrived before the call, or get a T later than they arrive, are not matched.
 //
 // Panics if T is not a component of the schema, if the entity is dead, has no T or is a replica already, or if within
-// is negative or more than 240 hours.
+// is not 0, or 1 ms to 240 hours.
 func Expect[T any](c *Client, e ecs.Entity, within time.Duration) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.Expect))
 	k := c.apply.View.Number("Expect", reflect.TypeFor[T]())
 	c.apply.NoticeReset()
-	if within < 0 || within > 240*time.Hour {
-		panic(fmt.Sprintf("replication: Expect: %v: use up to 240 hours, or 0 for as long as it takes", within))
+	if within != 0 && within < time.Millisecond || within > 240*time.Hour {
+		panic(fmt.Sprintf("replication: Expect: %v: use 1ms to 240 hours, or 0 for as long as it takes", within))
 	}
 	c.apply.Expected.Expect(k, e, config.Ticks(within, int(c.clock.Rate)))
 }

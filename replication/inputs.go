@@ -27,8 +27,9 @@ var ErrInputSet = errors.New("replication: the tick has its input already: input
 //		return command
 //	})
 //
-// fn may read the world, but not call methods of the client that change it. An input that takes more than 64 bytes, or
-// has a text longer than its max, is not sent, and counts in [ClientStats].
+// fn may read the world and the client. What changes the client, such as [SendToServer], [Expect] and
+// [Client.Reconnect], panics in it: do that after Frame. An input that takes more than 64 bytes, or has a text longer
+// than its max, is not sent, and counts in [ClientStats].
 //
 // Panics if T is not the input type of the schema.
 func OnInput[T any](c *Client, fn func(tick Tick) T) {
@@ -38,7 +39,7 @@ func OnInput[T any](c *Client, fn func(tick Tick) T) {
 	if fn != nil {
 		c.messages.Inputs.Give = func(tick Tick) {
 			input := func() T {
-				defer c.calls.Leave(c.calls.PermitReading())
+				defer c.calls.Leave(c.calls.Ask())
 				return fn(tick)
 			}()
 			if setInput(c, tick, input) != nil {
@@ -49,8 +50,8 @@ func OnInput[T any](c *Client, fn func(tick Tick) T) {
 }
 
 // SetInput sets the client's command for a server tick of your choice, see [Client.InputTick]. Set inputs in the order
-// of their ticks; a tick that is left out has none. After a step of 64 ticks or more, back or forward, inputs set
-// before are no longer repeated.
+// of their ticks; a tick that is left out has none, and [OnInput] is not asked for ticks up to the last one. After a
+// step of 64 ticks or more, back or forward, inputs set before are no longer repeated.
 //
 // The errors are [ErrNotConnected] without a session or while InputTick is 0, one that wraps [ErrMessageTooLarge] if
 // the input takes more than 64 bytes or a text is longer than its max, and [ErrInputSet] if tick is not after the last

@@ -264,9 +264,10 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 		{"Hermite", "Hermite(0): use the way", func(*misused) { Hermite[tHealth](0) }},
 		{"WithTuning", "a Window of 7: use 8 to 120", func(*misused) { WithTuning(Tuning{Window: 7}) }},
 		{"WithTuning", "a BaselineInterval of 3: use 1, 2, 4 or 8", func(*misused) { WithTuning(Tuning{BaselineInterval: 3}) }},
-		{"WithTuning", "a SlotRest of -1ns: use 0 to 10s", func(*misused) { WithTuning(Tuning{SlotRest: -1}) }},
-		{"WithSlotRest", "use 0 to 10s", func(*misused) { WithSlotRest(-1) }},
-		{"WithSlotRest", "use 0 to 10s", func(*misused) { WithSlotRest(10*time.Second + 1) }},
+		{"WithTuning", "a SlotRest of -1ns: use 0, or 1ms to 10s", func(*misused) { WithTuning(Tuning{SlotRest: -1}) }},
+		{"WithSlotRest", "use 0, or 1ms to 10s", func(*misused) { WithSlotRest(-1) }},
+		{"WithSlotRest", "a SlotRest of 60ns: use 0, or 1ms to 10s", func(*misused) { WithSlotRest(60) }},
+		{"WithSlotRest", "use 0, or 1ms to 10s", func(*misused) { WithSlotRest(10*time.Second + 1) }},
 		{"WithMarker", "", func(x *misused) { NewServer(x.world, NewSchema(), WithMarker[Replicated]()) }},
 	}
 	for _, option := range []any{ // options that take numbers, or nothing

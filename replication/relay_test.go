@@ -221,7 +221,7 @@ func TestSpawnComponents(t *testing.T) {
 
 	for sentence, ids := range map[string][]ecs.ID{
 		"replication: WithSpawnComponents: replication.tPosition: it is in the schema, so the server decides which entities have it": {ecs.ComponentID[tPosition](&world)},
-		"replication: WithSpawnComponents: replication.Replica: every mirrored entity has it anyway":                                 {MirroredID(&world)},
+		"replication: WithSpawnComponents: replication.Replica: every replica has it anyway":                                         {MirroredID(&world)},
 		"replication: WithSpawnComponents: replication.tLocal: it is named twice":                                                    {local, local},
 		"replication: WithSpawnComponents: replication.tOrbit: an entity has room for one relation, which may be the server's":       {ecs.ComponentID[tOrbit](&world)},
 	} {

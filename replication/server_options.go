@@ -60,8 +60,8 @@ type Tuning struct {
 	// Workers is for how many peers at a time Replicate encodes, 1 to 64, on goroutines that end before it returns; 1
 	// by default. All functions of the user are still called on the caller's goroutine.
 	Workers int
-	// SlotRest keeps the slot of an ended entity unused, for up to 10 seconds, so that a client can show the end later;
-	// 0 by default. In games that spawn all the time, set it to the latency plus the delay of interpolation.
+	// SlotRest keeps the slot of an ended entity unused, for 1 ms to 10 seconds, so that a client can show the end
+	// later; 0 by default. In games that spawn all the time, set it to the latency plus the delay of interpolation.
 	SlotRest time.Duration
 	// StateHash n sends every client, on every n-th tick at most, a packet with hashes of what it sees, 1 to 3600; none
 	// by default. The entities take turns. [Client.Divergence] returns what differs. It finds faults of this library,
@@ -82,8 +82,8 @@ func WithTuning(t Tuning) ServerOption {
 	if n := t.BaselineInterval; n != 0 && n != 1 && n != 2 && n != 4 && n != 8 {
 		panic(fmt.Sprintf("replication: WithTuning: a BaselineInterval of %d: use 1, 2, 4 or 8", n))
 	}
-	if t.SlotRest < 0 || t.SlotRest > mostSlotRest {
-		panic(fmt.Sprintf("replication: WithTuning: a SlotRest of %v: use 0 to %v", t.SlotRest, mostSlotRest))
+	if t.SlotRest != 0 && t.SlotRest < time.Millisecond || t.SlotRest > mostSlotRest {
+		panic(fmt.Sprintf("replication: WithTuning: a SlotRest of %v: use 0, or 1ms to %v", t.SlotRest, mostSlotRest))
 	}
 	return config.ServerFunc(func(o *config.ServerOptions) {
 		o.Window, o.Workers = cmp.Or(t.Window, o.Window), cmp.Or(t.Workers, o.Workers)

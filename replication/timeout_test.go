@@ -313,6 +313,7 @@ func TestTimeoutsUnderLoss(t *testing.T) {
 }
 
 func TestTimeoutsOutOfRangePanic(t *testing.T) {
-	require.PanicsWithValue(t, "replication: a timeout of -1s: use up to 240 hours, or 0 for none", func() { WithTimeout(-time.Second) })
-	require.PanicsWithValue(t, "replication: a timeout of 240h0m1s: use up to 240 hours, or 0 for none", func() { WithTimeout(240*time.Hour + time.Second) })
+	require.PanicsWithValue(t, "replication: a timeout of -1s: use 1ms to 240 hours, or 0 for none", func() { WithTimeout(-time.Second) })
+	require.PanicsWithValue(t, "replication: a timeout of 200ns: use 1ms to 240 hours, or 0 for none", func() { WithTimeout(200) }) // a plain number
+	require.PanicsWithValue(t, "replication: a timeout of 240h0m1s: use 1ms to 240 hours, or 0 for none", func() { WithTimeout(240*time.Hour + time.Second) })
 }

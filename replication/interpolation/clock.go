@@ -56,7 +56,7 @@ type limits struct {
 
 // counts are for [Stats].
 type counts struct {
-	frames, starved, snaps uint64
+	frames, starved, jumps uint64
 	speed                  float64 // in the last frame
 }
 
@@ -245,7 +245,7 @@ func (c *clock) speed(dt float64) float64 {
 	if off > snapAfter*c.rate {
 		c.time = c.now - dt - c.required
 		c.slewing, c.hurry, c.catches = false, false, false
-		c.counts.snaps++
+		c.counts.jumps++
 		return 1
 	}
 	if !c.slewing && off < deadBand*c.interval {

@@ -41,6 +41,7 @@ type column struct {
 type entry struct {
 	span       blend.Span
 	until      delta.Tick // when the states have to be looked up again
+	jump       delta.Tick // the end of the latest teleport
 	generation uint16     // of the entity
 	state      state
 	bent       bool // the velocities are known
@@ -251,6 +252,7 @@ func (c *column) look(p *Interpolation, e *entry, id wire.NetID) {
 		generation = newest.Generation
 	}
 	before, after := r.Held.Around(p.at.Tick)
+	jumps := false
 	first, second := c.rowOf(before, generation), c.rowOf(after, generation)
 	if after != nil && first != nil {
 		if end, gone := after.Ended(); gone && p.at.Tick.Before(end) {
@@ -272,10 +274,18 @@ func (c *column) look(p *Interpolation, e *entry, id wire.NetID) {
 		if r.Empty || !c.guess(p, e, id.Slot, r, before) {
 			c.rest(e, id.Slot, first, resting, p.at.Tick+forLong)
 		}
-	case second == nil || cutBetween(p, before, after) || c.kernel.CutBetween(first, second):
+	case second == nil || c.kernel.CutBetween(first, second):
 		c.rest(e, id.Slot, first, waiting, after.Tick)
+	case cutBetween(p, before, after):
+		c.rest(e, id.Slot, first, waiting, after.Tick)
+		jumps = c.kernel.Moves()
 	default:
 		c.move(e, id.Slot, before, after)
+		jumps = e.state == waiting
+	}
+	if jumps && e.jump != after.Tick { // it may be looked up several times
+		e.jump = after.Tick
+		p.teleports++
 	}
 }
 

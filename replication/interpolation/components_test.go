@@ -249,8 +249,9 @@ func TestMisuseIsAnsweredBySentences(t *testing.T) {
 		"no client":    {func() { interpolation.Attach(nil) }, "NewClient makes one"},
 		"margin":       {func() { interpolation.Margin(1) }, "use 0.5 to 0.9999"},
 		"speed":        {func() { interpolation.Speed(0, 1) }, "use 0.25 to 1"},
-		"extrapolate":  {func() { interpolation.Extrapolate(0) }, "use up to 3s"},
-		"too far":      {func() { interpolation.Extrapolate(time.Minute) }, "use up to 3s"},
+		"extrapolate":  {func() { interpolation.Extrapolate(0) }, "use 1ms to 3s"},
+		"plain number": {func() { interpolation.Extrapolate(4) }, "Extrapolate(4ns): use 1ms to 3s"},
+		"too far":      {func() { interpolation.Extrapolate(time.Minute) }, "use 1ms to 3s"},
 		"unregistered": {func() { interpolation.Custom(p, func(ecs.Entity, *other, *other, float32) {}) }, "is not registered"},
 		"twin": {
 			func() { interpolation.Into[place, other](p) }, "does not have the fields",

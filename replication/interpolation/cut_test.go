@@ -104,7 +104,7 @@ func TestTeleportsOfIntegersSnap(t *testing.T) {
 		*(*tile)(g.world.Get(e, id)) = tile{int32(2*n - n/40*1000), uint8(n * 100)}
 	}
 	g.run(2)
-	between, jumps := 0, 0
+	between, jumps, before := 0, 0, v.Stats().Teleports
 	last := int32(0)
 	v.after = func(float64) {
 		own, _ := g.mirror(e)
@@ -119,4 +119,42 @@ func TestTeleportsOfIntegersSnap(t *testing.T) {
 	g.run(6)
 	require.Equal(t, 3, jumps)
 	require.Zero(t, between)
+	require.EqualValues(t, jumps, v.Stats().Teleports-before)
+}
+
+// TestTeleportsAreCounted: so a distance of Snap in another unit, and a cut on what moves, have a name.
+func TestTeleportsAreCounted(t *testing.T) {
+	type cuts struct {
+		X float32 `repl:"range=-1000:1000,step=0.01,cut"`
+	}
+	type snaps struct {
+		X float32 `repl:"range=-1000:1000,step=0.01"`
+	}
+	g := &game{t: t, rand: newRand(t), profile: quiet, rate: 20, frames: 144, wobble: 0.1}
+	g.prepare(replicationtest.Seed(t), func() {
+		replication.Register[cuts](g.schema)
+		replication.Register[snaps](g.schema, replication.Snap(0.01))
+	})
+	cutID, snapID := ecs.ComponentID[cuts](&g.world), ecs.ComponentID[snaps](&g.world)
+	marker := ecs.ComponentID[replication.Replicated](&g.world)
+	a, b := g.world.NewEntity(marker, cutID), g.world.NewEntity(marker, snapID)
+	v := newView(g)
+	cut, snap := false, false
+	g.onTick = func(int) {
+		if cut {
+			(*cuts)(g.world.Get(a, cutID)).X += 0.1
+		}
+		if snap {
+			(*snaps)(g.world.Get(b, snapID)).X += 0.1
+		}
+	}
+	g.run(5)
+	require.Zero(t, v.Stats().Teleports)
+	cut = true
+	g.run(5)
+	first := v.Stats().Teleports
+	require.InDelta(t, 97, float64(first), 3, "one in each tick")
+	cut, snap = false, true
+	g.run(5)
+	require.InDelta(t, 100, float64(v.Stats().Teleports-first), 3)
 }

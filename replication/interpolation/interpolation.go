@@ -43,6 +43,7 @@ type Interpolation struct {
 	extrapolate time.Duration // for how long; 0: not at all
 	guessed     bool          // that was done in this frame
 	guesses     uint64        // frames in which it was done
+	teleports   uint64
 }
 
 // Attach makes a client show its world as of [Interpolation.Time], a short while ago, for as long as the client lives:

@@ -82,7 +82,7 @@ func TestTrap18FrameRates(t *testing.T) {
 			require.Greater(t, v.Stats().Delay, 60*time.Millisecond, "%v Hz, after a hitch of %v s", frames, hitch)
 		}
 		require.Less(t, v.Stats().Starved-before.Starved, uint64(frames/4))
-		require.Equal(t, before.Snaps, v.Stats().Snaps, "the client's clock went on in the hitch")
+		require.Equal(t, before.Jumps, v.Stats().Jumps, "the client's clock went on in the hitch")
 	}
 }
 
@@ -95,11 +95,11 @@ func TestTrap4BackgroundedClient(t *testing.T) {
 	g.run(30)
 	g.nextFrame, g.lastFrame = g.now, g.now-0.1 // all that the client believes has passed
 	g.run(1)
-	require.EqualValues(t, 1, v.Stats().Snaps, "once, not bit by bit")
+	require.EqualValues(t, 1, v.Stats().Jumps, "once, not bit by bit")
 	require.Less(t, g.now*20-v.time, 0.25*20, "still behind")
 	starved := v.Stats().Starved
 	g.run(5)
-	require.EqualValues(t, 1, v.Stats().Snaps)
+	require.EqualValues(t, 1, v.Stats().Jumps)
 	require.Less(t, v.Stats().Starved-starved, uint64(8), "it must not overshoot")
 }
 

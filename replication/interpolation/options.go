@@ -39,10 +39,10 @@ func Speed(slowest, fastest float64) Option {
 // By default they stop at that state. Entities that are known to rest do not move. When the next state arrives, an
 // entity that has changed course jumps.
 //
-// Panics unless the duration is above 0 and at most 3 seconds.
+// Panics unless the duration is 1 ms to 3 seconds.
 func Extrapolate(d time.Duration) Option {
-	if d <= 0 || d > mostExtrapolated {
-		panic(fmt.Sprintf("interpolation: Extrapolate(%v): use up to %v", d, mostExtrapolated))
+	if d < time.Millisecond || d > mostExtrapolated {
+		panic(fmt.Sprintf("interpolation: Extrapolate(%v): use 1ms to %v", d, mostExtrapolated))
 	}
 	return func(p *Interpolation) { p.extrapolate = d }
 }

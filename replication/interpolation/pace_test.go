@@ -131,7 +131,7 @@ func TestWhatIsNoOtherPace(t *testing.T) {
 		g.run(180)
 		after := v.Stats()
 		starved := float64(after.Starved-before.Starved) / float64(after.Frames-before.Frames)
-		t.Logf("%s: starved %.3f, delay %.0f ms, snaps %d", c.name, starved, 1000*delay/float64(frames), after.Snaps-before.Snaps)
+		t.Logf("%s: starved %.3f, delay %.0f ms, jumps %d", c.name, starved, 1000*delay/float64(frames), after.Jumps-before.Jumps)
 		require.Less(t, starved, c.starved, c.name)
 		require.Less(t, delay/float64(frames), c.delay, c.name)
 	}

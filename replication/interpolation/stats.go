@@ -27,9 +27,12 @@ type Stats struct {
 	Starved uint64
 	// Extrapolated counts frames in which an entity was extrapolated.
 	Extrapolated uint64
-	// Snaps counts corrections of more than 0.4 seconds that were made in one jump. Forward, the time shown jumps;
+	// Jumps counts corrections of more than 0.4 seconds that were made in one jump. Forward, the time shown jumps;
 	// backward, it stands still instead.
-	Snaps uint64
+	Jumps uint64
+	// Teleports counts jumps of components with fields that move, by [replication.Snap] or the tag cut. If it grows
+	// with all motion, the distance of Snap is too small, or what moves has the tag cut.
+	Teleports uint64
 	// Coarse is the name of a component whose precision is too coarse for its motion, or empty: it goes less than a
 	// step between two states, three times a second or more, so that it stands still in most frames and then jumps. Of
 	// the latest 16 motions that were looked at, at least 4 were such. A smaller step helps: see
@@ -43,7 +46,8 @@ func (p *Interpolation) Stats() Stats {
 	c := &p.clock
 	s := Stats{
 		Speed: c.counts.speed, Pace: 1 + c.pace.ahead,
-		Frames: c.counts.frames, Starved: c.counts.starved, Extrapolated: p.guesses, Snaps: c.counts.snaps,
+		Frames: c.counts.frames, Starved: c.counts.starved, Extrapolated: p.guesses, Jumps: c.counts.jumps,
+		Teleports: p.teleports,
 	}
 	for _, column := range p.columns {
 		if s.Coarse == "" {

@@ -3,6 +3,7 @@ package interpolation_test
 import (
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -31,7 +32,7 @@ func TestExtrapolatedEntitiesKeepWhatSteps(t *testing.T) {
 	g := &game{t: t, rand: newRand(t), profile: quiet, rate: 20, frames: 144, wobble: 0.1}
 	g.prepare(replicationtest.Seed(t), func() { replication.Register[gadget](g.schema) })
 	id, own := ecs.ComponentID[gadget](&g.world), ecs.ComponentID[gadget](&g.local)
-	v := newView(g, interpolation.Extrapolate(10))
+	v := newView(g, interpolation.Extrapolate(time.Second/2))
 	e := g.world.NewEntity(ecs.ComponentID[replication.Replicated](&g.world), id)
 	g.onTick = func(n int) {
 		*(*gadget)(g.world.Get(e, id)) = gadgetAt(n, float32(n)*0.3)

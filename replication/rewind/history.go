@@ -75,7 +75,7 @@ type Option func(*History)
 // quarters of the server's window (see [replication.Tuning]), since states must still be known around the time that
 // was shown. It limits how long after they took cover players may be hit.
 //
-// [New] panics unless it is above 0 and at most three quarters of the window.
+// [New] panics unless it is 1 ms to three quarters of the window.
 func Limit(d time.Duration) Option {
 	return func(h *History) {
 		h.limits.rewind = h.ticks("Limit", d, h.in.Opts.Window*3/4, "three quarters of the server's window, "+
@@ -87,7 +87,7 @@ func Limit(d time.Duration) Option {
 // older than its newest one. The default is half a second. Clients with more jitter or loss than that allows are
 // refused.
 //
-// [New] panics unless it is above 0 and at most the server's window.
+// [New] panics unless it is 1 ms to the server's window.
 func Delay(d time.Duration) Option {
 	return func(h *History) {
 		h.limits.delay = h.ticks("Delay", d, h.in.Opts.Window, "the server's window")
@@ -98,8 +98,8 @@ func Delay(d time.Duration) Option {
 func (h *History) ticks(option string, d time.Duration, most int, what string) delta.Tick {
 	rate := h.in.Opts.TickRate
 	ticks := math.Ceil(d.Seconds()*float64(rate) - 1e-6)
-	if d <= 0 || ticks > float64(most) {
-		panic(fmt.Sprintf("rewind: %s(%v): use up to %v, %d ticks, %s", option, d,
+	if d < time.Millisecond || ticks > float64(most) {
+		panic(fmt.Sprintf("rewind: %s(%v): use 1ms to %v, %d ticks, %s", option, d,
 			time.Second*time.Duration(most)/time.Duration(rate), most, what))
 	}
 	return delta.Tick(max(ticks, 1))

@@ -39,9 +39,10 @@ func TestMisuseIsNamed(t *testing.T) {
 		{"Get of rewind.pose, which is neither in the schema nor kept", func() { Get(view, g.mover, &pose{}) }},
 		{"Keep of rewind.Position, which is in the schema: views have it without Keep", func() { Keep[Position](g.history) }},
 		{"rewind.bone is kept already: call Keep once", func() { Keep[bone](g.history); Keep[bone](g.history) }},
-		{"Delay(0s): use up to 3.2s, 64 ticks, the server's window", func() { New(g.server, Delay(0)) }},
-		{"Limit(0s): use up to 2.4s, 48 ticks, three quarters of the server's window", func() { New(g.server, Limit(0)) }},
-		{"Limit(3s): use up to 2.4s", func() { New(g.server, Limit(3*time.Second)) }},
+		{"Delay(0s): use 1ms to 3.2s, 64 ticks, the server's window", func() { New(g.server, Delay(0)) }},
+		{"Limit(0s): use 1ms to 2.4s, 48 ticks, three quarters of the server's window", func() { New(g.server, Limit(0)) }},
+		{"Limit(12ns): use 1ms to 2.4s", func() { New(g.server, Limit(12)) }},
+		{"Limit(3s): use 1ms to 2.4s", func() { New(g.server, Limit(3*time.Second)) }},
 		{"there is no server: NewServer makes one", func() { New(nil) }},
 		{"there is no peer: Server.Connect returns one", func() { _, _ = g.history.View(nil, 1) }},
 	} {

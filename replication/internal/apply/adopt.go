@@ -65,7 +65,7 @@ func (x *expectations) Expect(k int, e ecs.Entity, ticks int) {
 		panic(fmt.Sprintf("replication: Expect: the entity has no %s: "+
 			"add the component, its value is what the server's entity is known by", comp.Name))
 	case x.view.World.Has(e, x.view.Marker):
-		panic("replication: Expect: the entity is mirrored already: expect a local one")
+		panic("replication: Expect: the entity is a replica already: expect a local one")
 	}
 	if old, ok := x.ByEntity[e]; ok {
 		x.remove(old)

@@ -333,7 +333,7 @@ func (a *Applier) checkSpawnComponents() {
 		var why string
 		switch {
 		case id == a.View.Marker:
-			why = "every mirrored entity has it anyway"
+			why = "every replica has it anyway"
 		case info.IsRelation:
 			why = "an entity has room for one relation, which may be the server's"
 		}
