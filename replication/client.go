@@ -35,7 +35,7 @@ type Client struct {
 	clock    clock.Ticks
 	messages *message.ClientMessages // nil: the schema has neither messages nor inputs
 	calls    exclusive.Guard
-	attached []func(dt time.Duration) // called at the end of Frame
+	attached []func(dt time.Duration) // called in Frame, when the world is up to date
 }
 
 // NewClient returns a client that makes the world follow a server's. It calls send in Frame, Disconnect and Close only;

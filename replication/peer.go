@@ -109,8 +109,8 @@ func (p *Peer) Stats() PeerStats {
 // receive takes a packet.
 func (p *Peer) receive(packet []byte) error {
 	in, err := p.conn.Receive(packet, p.server.snap.Tick, p.acked.Log.Next)
-	if p.conn.Refused && len(p.server.refusing) > 0 {
-		p.server.refused(p, p.conn.Refusal())
+	if p.conn.Refused {
+		p.server.refused(p)
 	}
 	if err != nil {
 		return err

@@ -226,8 +226,13 @@ func (s *Server) OnRefuse(fn func(p *Peer, reason error)) {
 	s.refusing = append(s.refusing, fn)
 }
 
-// refused calls the functions of OnRefuse.
-func (s *Server) refused(p *Peer, reason error) {
+// refused calls the functions of OnRefuse. Without any, the reason is not put into words.
+func (s *Server) refused(p *Peer) {
+	defer p.conn.ForgetRefusal()
+	if len(s.refusing) == 0 {
+		return
+	}
+	reason := p.conn.Refusal()
 	s.handle(func() {
 		for _, fn := range s.refusing {
 			fn(p, reason)

@@ -219,14 +219,16 @@ func (c *Connection) noteRefusal(offset uint32) {
 	}
 }
 
-// Refusal returns why the latest hello was refused, and takes note of it.
-func (c *Connection) Refusal() (err error) {
-	if err = c.unwanted; err == nil {
-		err = errors.New("replication: " + c.sessions.LastRefusal())
+// Refusal returns why the latest hello was refused.
+func (c *Connection) Refusal() error {
+	if c.unwanted != nil {
+		return c.unwanted
 	}
-	c.Refused, c.unwanted = false, nil
-	return err
+	return errors.New("replication: " + c.sessions.LastRefusal())
 }
+
+// ForgetRefusal is called when the peer has taken note.
+func (c *Connection) ForgetRefusal() { c.Refused, c.unwanted = false, nil }
 
 // mostRefusals bounds how often a connection reports that it was refused for its schema: somebody may ask for any part.
 const mostRefusals = 16
