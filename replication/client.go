@@ -46,14 +46,16 @@ type Client struct {
 // or adds them anew. After a reset of the world, the next Frame fills it again with all replicas, including those. All
 // this holds for resources, too; one that the user has already is taken over.
 //
-// Panics if the world is locked, or if the world, the schema or send is nil.
+// A nil send stands for a transport that comes later, see [Client.SetSend].
+//
+// Panics if the world is locked, or if the world or the schema is nil.
 func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error, opts ...ClientOption) *Client {
 	checkWorld("NewClient", world)
 	if schema == nil {
 		panic("replication: NewClient needs a schema: make one with NewSchema")
 	}
 	if send == nil {
-		panic("replication: NewClient needs a function that sends a packet to the server")
+		send = notAttached
 	}
 	if world.IsLocked() {
 		panic("replication: NewClient on a locked world: make clients outside of queries, since they " +
@@ -84,6 +86,17 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 		c.messages = message.NewClientMessages(links, types, &c.apply, o.MTU, slots)
 	}
 	return c
+}
+
+// SetSend replaces the send function given to [NewClient], as a transport does that is attached to the client. Until then a
+// client that was made with a nil one sends nothing: its packets count as refused, and [Client.Err] reports that. A transport
+// to another server needs [Client.Reconnect] as well. Panics if send is nil.
+func (c *Client) SetSend(send func(packet []byte) error) {
+	defer c.guard().Leave(c.guard().Enter(exclusive.SetSend))
+	if send == nil {
+		panic("replication: Client.SetSend needs a function that sends a packet to the server")
+	}
+	c.sends.send = send
 }
 
 // guard returns what finds two goroutines in the client, and panics if there is no client.

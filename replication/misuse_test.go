@@ -194,7 +194,7 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 		{"NewClient", "needs a world", func(*misused) { NewClient(nil, nil, nil) }},
 		{"NewClient", "needs a world", func(*misused) { NewClient(&ecs.World{}, NewSchema(), send) }},
 		{"NewClient", "needs a schema: make one with NewSchema", func(x *misused) { NewClient(x.mirror, nil, send) }},
-		{"NewClient", "needs a function that sends a packet to the server", func(x *misused) { NewClient(x.mirror, NewSchema(), nil) }},
+		{"Client.SetSend", "needs a function that sends a packet to the server", func(x *misused) { NewClient(x.mirror, NewSchema(), nil).SetSend(nil) }},
 		{"NewClient", "NewClient: option 1 is nil", func(x *misused) { NewClient(x.mirror, NewSchema(), send, nil) }},
 		{"NewClient", "", func(x *misused) { NewClient(x.mirror, &Schema{}, send) }},
 

@@ -1,12 +1,15 @@
 package replication
 
 import (
+	"errors"
+
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // sends knows how the send function of a peer or client fares.
 type sends struct {
+	send func(packet []byte) error
 	row  uint64 // packets that it refused one after the other, up to the latest packet
 	last error  // of the latest packet that it refused
 }
@@ -14,9 +17,9 @@ type sends struct {
 // lend returns the function with which packets are sent: send, as a call of the guard's end. A packet is spoiled
 // afterwards, and errors are noted.
 func lend(calls *exclusive.Guard, send func(packet []byte) error) (*sends, func(packet []byte) error) {
-	s := &sends{}
+	s := &sends{send: send}
 	return s, calls.Lend(wire.Lent(func(packet []byte) error {
-		err := send(packet)
+		err := s.send(packet)
 		if err == nil {
 			s.row = 0
 			return nil
@@ -24,6 +27,11 @@ func lend(calls *exclusive.Guard, send func(packet []byte) error) (*sends, func(
 		s.row, s.last = s.row+1, err
 		return err
 	}))
+}
+
+// notAttached is the send function of a client that has none yet.
+func notAttached([]byte) error {
+	return errors.New("the client has no send function yet: dial a transport, or call SetSend")
 }
 
 // refusal returns the error of the latest packet, nil if it was sent.

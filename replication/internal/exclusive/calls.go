@@ -57,6 +57,7 @@ const (
 	SendToServer
 	SetInput
 	SetJoinData
+	SetSend
 
 	calls
 )
@@ -84,7 +85,7 @@ var names = [calls]string{
 	Expect: "Expect", OnAdd: "OnAdd", OnChange: "OnChange",
 	OnDespawn: "OnDespawn", OnInput: "OnInput", OnRemove: "OnRemove", OnServerMessage: "OnServerMessage",
 	OnSpawn:      "OnSpawn",
-	SendToServer: "SendToServer", SetInput: "SetInput", SetJoinData: "Client.SetJoinData",
+	SendToServer: "SendToServer", SetInput: "SetInput", SetJoinData: "Client.SetJoinData", SetSend: "Client.SetSend",
 }
 
 // String returns the name of the call as a user writes it.
