@@ -244,7 +244,7 @@ func (a *chaosGame) restart(e *chaosEnd) {
 	a.nonce++
 	w := ecs.NewWorld()
 	e.world, e.last = &w, map[NetID]uint32{}
-	e.client = NewClient(&w, faceOf(a.server.schema), func(p []byte) error {
+	e.client = NewClientWith(&w, faceOf(a.server.schema), func(p []byte) error {
 		if e.l.upBurst == 0 {
 			e.l.up = e.carry(e.l.up, e.l.upLoss, a.now+e.l.upDelay, e.l.upJitter, p)
 		}

@@ -38,24 +38,19 @@ type Client struct {
 	attached []func(dt time.Duration) // called in Frame, when the world is up to date
 }
 
-// NewClient returns a client that makes the world follow a server's. It calls send in Frame, Disconnect and Close only;
-// the packet belongs to the client again when send returns. The schema must equal the server's. NewClient freezes it.
+// NewClient returns a client that makes the world follow a server's. The schema must equal the server's. NewClient freezes
+// it. A transport's Dial gives the client its send function, or [Client.SetSend].
 //
 // Replicas, the client's copies of the server's entities, carry the component [Replica]. The user may add components to
 // them that are not in the schema, and remove replicas or their components: they stay removed until the server spawns
 // or adds them anew. After a reset of the world, the next Frame fills it again with all replicas, including those. All
 // this holds for resources, too; one that the user has already is taken over.
 //
-// A nil send stands for a transport that comes later, see [Client.SetSend].
-//
 // Panics if the world is locked, or if the world or the schema is nil.
-func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error, opts ...ClientOption) *Client {
+func NewClient(world *ecs.World, schema *Schema, opts ...ClientOption) *Client {
 	checkWorld("NewClient", world)
 	if schema == nil {
 		panic("replication: NewClient needs a schema: make one with NewSchema")
-	}
-	if send == nil {
-		send = notAttached
 	}
 	if world.IsLocked() {
 		panic("replication: NewClient on a locked world: make clients outside of queries, since they " +
@@ -75,7 +70,8 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	c := &Client{schema: types}
 	c.clock.Rate = config.DefaultTickRate
 	c.apply.Calls = &c.calls
-	c.sends, send = lend(&c.calls, send)
+	sends, send := lend(&c.calls, notAttached)
+	c.sends = sends
 	c.session = session.NewClientSession(&o, clientErrors, send, &c.stats, types.Hash(), slots)
 	c.apply.Init(world, types, ecs.ComponentID[Replica](world), &c.recv, &c.stats, slots, o.SpawnWith)
 	c.recv = receive.NewReceiver(types, &c.stats, slots, c.apply.View.RelationTypes())
@@ -88,9 +84,10 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	return c
 }
 
-// SetSend replaces the send function given to [NewClient], as a transport does that is attached to the client. Until then a
-// client that was made with a nil one sends nothing: its packets count as refused, and [Client.Err] reports that. A transport
-// to another server needs [Client.Reconnect] as well. Panics if send is nil.
+// SetSend sets the function that sends a packet to the server, in place of the one before. Transports call it in Dial.
+// Until then the client sends nothing: its packets count as refused, and [Client.Err] reports that. The client calls
+// send in Frame, Disconnect and Close only; the packet belongs to the client again when send returns. For another
+// server, call [Client.Reconnect] as well. Panics if send is nil.
 func (c *Client) SetSend(send func(packet []byte) error) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.SetSend))
 	if send == nil {

@@ -35,7 +35,7 @@ func TestCodingIsNegotiated(t *testing.T) {
 		mirror := ecs.NewWorld()
 		e := &end{world: &mirror, link: link, last: map[NetID]uint32{}}
 		e.peer = s.Connect(link.Down.Send, WithCoding(c.server))
-		e.client = NewClient(&mirror, faceOf(s.schema), link.Up.Send, c.opts...)
+		e.client = NewClientWith(&mirror, faceOf(s.schema), link.Up.Send, c.opts...)
 		require.Equal(t, Packed, e.peer.Coding())
 		for range 6 {
 			s.Replicate()

@@ -38,7 +38,7 @@ func TestHostMigration(t *testing.T) {
 			packets[i] = append(packets[i], append([]byte(nil), p...))
 			return nil
 		}))
-		clients = append(clients, NewClient(w, schema, func(p []byte) error { _ = peers[i].Receive(p); return nil }))
+		clients = append(clients, NewClientWith(w, schema, func(p []byte) error { _ = peers[i].Receive(p); return nil }))
 	}
 	play := func(first int) {
 		for range 30 {
@@ -133,7 +133,7 @@ func TestDetachLeavesTheWorld(t *testing.T) {
 	require.False(t, x.peer.Connected())
 	require.Equal(t, 5, x.mirror.Stats().Entities.Used)
 	x.connect()
-	x.client = NewClient(x.mirror, faceOf(x.server.schema), func(p []byte) error {
+	x.client = NewClientWith(x.mirror, faceOf(x.server.schema), func(p []byte) error {
 		x.up = append(x.up, append([]byte(nil), p...))
 		return nil
 	})

@@ -25,7 +25,8 @@
 //	}
 //
 //	// The client.
-//	client := replication.NewClient(&clientWorld, schema, func(packet []byte) error { return conn.Send(packet) })
+//	client := replication.NewClient(&clientWorld, schema)
+//	client.SetSend(func(packet []byte) error { return conn.Send(packet) })
 //	for { // every frame
 //		client.Receive(packet)   // for each packet that has arrived from the server
 //		err := client.Frame(dt)  // the world changes here, and in Close; an error is final

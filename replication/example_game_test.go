@@ -87,7 +87,8 @@ type gameClient struct {
 
 func newGameClient(send func(packet []byte) error, keys func() Drive) *gameClient {
 	c := &gameClient{world: ecs.NewWorld()}
-	c.client = replication.NewClient(&c.world, newGameSchema(), send)
+	c.client = replication.NewClient(&c.world, newGameSchema())
+	c.client.SetSend(send)
 	interpolation.Attach(c.client) // everything moves smoothly
 	replication.OnInput(c.client, func(replication.Tick) Drive { return keys() })
 	return c

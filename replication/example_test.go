@@ -32,7 +32,8 @@ func Example() {
 		toClient = append(toClient, bytes.Clone(packet)) // the server reuses packet after this call
 		return nil
 	})
-	client := replication.NewClient(&mirror, schema, func(packet []byte) error {
+	client := replication.NewClient(&mirror, schema)
+	client.SetSend(func(packet []byte) error {
 		toServer = append(toServer, bytes.Clone(packet))
 		return nil
 	})
@@ -138,7 +139,8 @@ func Example_lossyLink() {
 	link := netsim.NewLink(1, netsim.Config{Latency: 3, Loss: 0.25}) // ticks, share
 	server := replication.NewServer(&world, schema)
 	peer := server.Connect(link.Down.Send)
-	client := replication.NewClient(&mirror, schema, link.Up.Send)
+	client := replication.NewClient(&mirror, schema)
+	client.SetSend(link.Up.Send)
 
 	positionID := ecs.ComponentID[Position](&world)
 	var ships []ecs.Entity

@@ -97,6 +97,7 @@ func callsOfClient(x *misused) map[string]func() {
 		"Client.Receive": func() { _ = x.client.Receive(nil) },
 		"Client.Close":   x.client.Close, "Client.Detach": x.client.Detach, "Client.OnDrain": func() { x.client.OnDrain(func() {}) },
 		"Client.Disconnect": func() { x.client.Disconnect(Reason{}) },
+		"Client.SetSend":    func() { x.client.SetSend(func([]byte) error { return nil }) },
 		"Client.Reconnect":  x.client.Reconnect, "Client.SetJoinData": func() { x.client.SetJoinData(nil) },
 		"Client.Verify": func() { x.client.Verify() },
 		"OnSpawn":       func() { x.client.OnSpawn(func(ecs.Entity) {}) }, "OnDespawn": func() { x.client.OnDespawn(func(ecs.Entity) {}) },
@@ -194,7 +195,7 @@ func TestThePeersSendFunctionIsLent(t *testing.T) {
 		x.down = append(x.down, bytes.Clone(p))
 		return nil
 	})
-	x.client = NewClient(x.mirror, faceOf(x.server.schema), func(p []byte) error {
+	x.client = NewClientWith(x.mirror, faceOf(x.server.schema), func(p []byte) error {
 		allocations(func() { x.client.Tick(); x.client.Status() })
 		x.up = append(x.up, bytes.Clone(p))
 		return nil

@@ -70,3 +70,10 @@ func WithBaselineInterval(n int) ServerOption   { return WithTuning(Tuning{Basel
 func WithWorkers(n int) ServerOption            { return WithTuning(Tuning{Workers: n}) }
 func WithStateHash(n int) ServerOption          { return WithTuning(Tuning{StateHash: n}) }
 func WithSlotRest(d time.Duration) ServerOption { return WithTuning(Tuning{SlotRest: d}) }
+
+// NewClientWith returns a client with its send function.
+func NewClientWith(w *ecs.World, s *Schema, send func(packet []byte) error, opts ...ClientOption) *Client {
+	c := NewClient(w, s, opts...)
+	c.SetSend(send)
+	return c
+}

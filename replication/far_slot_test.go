@@ -38,7 +38,7 @@ func playFarSlot(t *testing.T, mode string) {
 		p.SetBudget(1200 * 60)
 	}
 	cw := ecs.NewWorld()
-	c := NewClient(&cw, schema(), func(b []byte) error { up = append(up, append([]byte(nil), b...)); return nil })
+	c := NewClientWith(&cw, schema(), func(b []byte) error { up = append(up, append([]byte(nil), b...)); return nil })
 	rng := rand.New(rand.NewPCG(1, 2))
 	bad, packets := 0, 0
 	for tick := range 1500 {

@@ -36,7 +36,7 @@ func TestGoldenJoins(t *testing.T) {
 		})
 		var disconnect []byte
 		peer := server.Connect(func(p []byte) error { disconnect = bytes.Clone(p); return nil })
-		client := replication.NewClient(&mirror, schema, func(p []byte) error {
+		client := replication.NewClientWith(&mirror, schema, func(p []byte) error {
 			n := binary.LittleEndian
 			fmt.Fprintf(&out, "hello %x\n  version %d\n  fingerprint %#x\n  nonce %d\n  offset %d\n  session %d\n  codings %d\n  slots %d\n  data %x\n",
 				p, p[5], n.Uint64(p[6:]), n.Uint64(p[14:]), n.Uint32(p[22:]), n.Uint64(p[26:]), p[34], n.Uint32(p[35:]), p[41:][:n.Uint16(p[39:])])

@@ -121,7 +121,7 @@ func playGolden(t *testing.T, v goldenVariant) string {
 		replication.WithWindow(goldenWindow), replicationtest.FirstTick(goldenTick), replicationtest.FirstSequence(goldenSequence),
 		config.ServerFunc(func(o *config.ServerOptions) { o.LeastApart = v.leastApart }))
 	s.peer = s.server.Connect(s.sendDown, replication.WithCoding(v.coding))
-	s.client = replication.NewClient(&s.mirror, s.schema, s.sendUp, replication.WithSeed(goldenNonce))
+	s.client = replication.NewClientWith(&s.mirror, s.schema, s.sendUp, replication.WithSeed(goldenNonce))
 	s.writeHead(strings.ToLower(v.coding.String()))
 	for n := range v.ticks {
 		v.step(s.game, n)

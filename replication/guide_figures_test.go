@@ -93,7 +93,7 @@ func atRest(t *testing.T, rate, interval int, messages, input bool, give func(ti
 	server := replication.NewServer(&world, schema, replication.WithSeed(1), replication.WithTickRate(rate))
 	peer := server.Connect(func(packet []byte) error { down += len(packet); return link.Down.Send(packet) })
 	peer.SetSendInterval(interval)
-	client := replication.NewClient(&mirror, schema, func(packet []byte) error { up += len(packet); return link.Up.Send(packet) },
+	client := replication.NewClientWith(&mirror, schema, func(packet []byte) error { up += len(packet); return link.Up.Send(packet) },
 		replication.WithSeed(1))
 	position := ecs.ComponentID[restPosition](&world)
 	for range 100 {
@@ -169,7 +169,7 @@ func playWideWorld(t *testing.T, n int) {
 	var down, up [][]byte
 	server := replication.NewServer(&world, schema)
 	peer := server.Connect(func(packet []byte) error { down = append(down, slices.Clone(packet)); return nil })
-	client := replication.NewClient(&mirror, schema, func(packet []byte) error { up = append(up, slices.Clone(packet)); return nil })
+	client := replication.NewClientWith(&mirror, schema, func(packet []byte) error { up = append(up, slices.Clone(packet)); return nil })
 	world.NewEntity(ecs.TypeID(&world, types[n-1]), replication.ReplicatedID(&world))
 	for range 20 {
 		server.Replicate()

@@ -39,7 +39,7 @@ func sentBesideHiddenGroups(seed uint64, coding Coding, grouped bool) (sent []st
 	}, WithCoding(coding))
 	peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return slices.Contains(seen, e) }})
 	peer.SetBudget(pick(r, 0, 0, 2000, 6000))
-	client := NewClient(&mirror, schema, link.Up.Send, WithSeed(1))
+	client := NewClientWith(&mirror, schema, link.Up.Send, WithSeed(1))
 	groups := []*Group{s.NewGroup(), s.NewGroup(), s.NewGroup()} // of hidden entities
 	crew := s.NewGroup()
 	limit := pick(r, 10, 40, 100)

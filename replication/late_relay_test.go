@@ -23,7 +23,7 @@ func TestALateRelay(t *testing.T) {
 		queue, times = append(queue, bytes.Clone(packet)), append(times, server.Tick()+late)
 		return nil
 	})
-	relay := NewClient(&relayed, schema, peer.Receive, WithSpawnComponents(ReplicatedID(&relayed)))
+	relay := NewClientWith(&relayed, schema, peer.Receive, WithSpawnComponents(ReplicatedID(&relayed)))
 	ages := map[string][]int{}
 	note := func(kind string, sent uint32) { ages[kind] = append(ages[kind], int(server.Tick()-Tick(sent))) }
 	OnServerMessage(relay, func(m mHit) { note("waits", m.Number) })

@@ -45,7 +45,7 @@ func newNoisyWorld(register func(*replication.Schema)) *noisyWorld {
 	register(x.schema)
 	x.server = replication.NewServer(x.world, x.schema)
 	x.peer = x.server.Connect(func(p []byte) error { return x.client.Receive(p) })
-	x.client = replication.NewClient(x.mirror, x.schema, func(p []byte) error { return x.peer.Receive(p) })
+	x.client = replication.NewClientWith(x.mirror, x.schema, func(p []byte) error { return x.peer.Receive(p) })
 	return x
 }
 

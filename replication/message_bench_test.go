@@ -21,7 +21,7 @@ func BenchmarkMessages(b *testing.B) {
 				mirror := ecs.NewWorld()
 				var c *Client
 				p := s.Connect(func(packet []byte) error { return c.Receive(packet) })
-				c = NewClient(&mirror, faceOf(s.schema), func(packet []byte) error { return p.Receive(packet) }, WithSeed(uint64(i)))
+				c = NewClientWith(&mirror, faceOf(s.schema), func(packet []byte) error { return p.Receive(packet) }, WithSeed(uint64(i)))
 				OnServerMessage(c, func(mHit) { got++ })
 				all = append(all, c)
 			}

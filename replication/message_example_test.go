@@ -32,7 +32,8 @@ func Example_messages() {
 	var client *replication.Client
 	server := replication.NewServer(&world, schema)
 	peer = server.Connect(func(packet []byte) error { return client.Receive(packet) })
-	client = replication.NewClient(&mirror, schema, func(packet []byte) error { return peer.Receive(packet) })
+	client = replication.NewClient(&mirror, schema)
+	client.SetSend(func(packet []byte) error { return peer.Receive(packet) })
 
 	replication.OnClientMessage(server, func(_ *replication.Peer, m Shoot) {
 		fmt.Println("the server receives a shot of gun", m.Gun)

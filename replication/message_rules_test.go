@@ -126,7 +126,7 @@ func TestRefusalsOfMessages(t *testing.T) {
 		{"small MTU", func() { WithMTU(63) }, "an MTU of 63 bytes: use 64 to 65507"},
 		{"small MTU of a client", func() {
 			w := ecs.NewWorld()
-			NewClient(&w, messageSchema(), func([]byte) error { return nil }, WithMTU(255))
+			NewClientWith(&w, messageSchema(), func([]byte) error { return nil }, WithMTU(255))
 		}, "NewClient: an MTU of 255 bytes: a client needs 256 or more"},
 
 		{"unknown to send", func() { _ = SendToClient(connectedWire(t, messageSchema()).peer, mBytes40{}) }, "replication.mBytes40 is not a registered message: call RegisterMessage before making servers and clients of the schema"},

@@ -139,7 +139,7 @@ func TestSendToViewers(t *testing.T) {
 		blind = append(blind, append([]byte(nil), p...))
 		return nil
 	})
-	client := NewClient(&world, s, other.Receive, WithSeed(99))
+	client := NewClientWith(&world, s, other.Receive, WithSeed(99))
 	var seen, hidden []string
 	collect[mHit](x.client, &seen)
 	collect[mHit](client, &hidden)

@@ -181,7 +181,6 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 		nilOnClient = func(do func(c *Client)) func(x *misused) {
 			return func(*misused) { do(nil) }
 		}
-		send = func([]byte) error { return nil }
 	)
 	calls := []call{
 		{"NewSchema", "", func(*misused) { NewSchema() }},
@@ -190,13 +189,13 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 		{"NewServer", "needs a schema", func(x *misused) { NewServer(x.world, nil) }},
 		{"NewServer", "NewServer: option 2 is nil", func(x *misused) { NewServer(x.world, NewSchema(), WithSeed(1), nil) }},
 		{"NewServer", "", func(x *misused) { NewServer(x.world, &Schema{}) }},
-		{"NewClient", "needs a world", func(*misused) { NewClient(nil, NewSchema(), send) }},
-		{"NewClient", "needs a world", func(*misused) { NewClient(nil, nil, nil) }},
-		{"NewClient", "needs a world", func(*misused) { NewClient(&ecs.World{}, NewSchema(), send) }},
-		{"NewClient", "needs a schema: make one with NewSchema", func(x *misused) { NewClient(x.mirror, nil, send) }},
-		{"Client.SetSend", "needs a function that sends a packet to the server", func(x *misused) { NewClient(x.mirror, NewSchema(), nil).SetSend(nil) }},
-		{"NewClient", "NewClient: option 1 is nil", func(x *misused) { NewClient(x.mirror, NewSchema(), send, nil) }},
-		{"NewClient", "", func(x *misused) { NewClient(x.mirror, &Schema{}, send) }},
+		{"NewClient", "needs a world", func(*misused) { NewClient(nil, NewSchema()) }},
+		{"NewClient", "needs a world", func(*misused) { NewClient(nil, nil) }},
+		{"NewClient", "needs a world", func(*misused) { NewClient(&ecs.World{}, NewSchema()) }},
+		{"NewClient", "needs a schema: make one with NewSchema", func(x *misused) { NewClient(x.mirror, nil) }},
+		{"Client.SetSend", "needs a function that sends a packet to the server", func(x *misused) { NewClient(x.mirror, NewSchema()).SetSend(nil) }},
+		{"NewClient", "NewClient: option 1 is nil", func(x *misused) { NewClient(x.mirror, NewSchema(), nil) }},
+		{"NewClient", "", func(x *misused) { NewClient(x.mirror, &Schema{}) }},
 
 		{"Register", noSchema, func(*misused) { Register[tHealth](nil) }},
 		{"Register", "Register: option 1 is nil", func(*misused) { Register[tHealth](NewSchema(), nil) }},
@@ -258,7 +257,7 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 
 		{"WithSpawnComponents", "no component", func(x *misused) {
 			w := ecs.NewWorld()
-			NewClient(&w, NewSchema(), send, WithSpawnComponents(ecs.ComponentID[tBulk](x.world), ReplicatedID(x.world)))
+			NewClient(&w, NewSchema(), WithSpawnComponents(ecs.ComponentID[tBulk](x.world), ReplicatedID(x.world)))
 		}},
 		{"WithSpawnComponents", "", func(*misused) { WithSpawnComponents() }},
 		{"Hermite", "Hermite(0): use the way", func(*misused) { Hermite[tHealth](0) }},

@@ -18,7 +18,7 @@ func TestOptionsOfBothEnds(t *testing.T) {
 
 	hellos := func(opts ...ClientOption) (first []byte) {
 		w := ecs.NewWorld()
-		c := NewClient(&w, messageSchema(), func(p []byte) error {
+		c := NewClientWith(&w, messageSchema(), func(p []byte) error {
 			if first == nil {
 				first = append(first, p...)
 			}
@@ -38,7 +38,7 @@ func TestOptionsOfBothEnds(t *testing.T) {
 	require.NotPanics(t, func() {
 		for _, opt := range both {
 			NewServer(&w, NewSchema(), opt).Close()
-			NewClient(&w, NewSchema(), func([]byte) error { return nil }, opt).Close()
+			NewClientWith(&w, NewSchema(), func([]byte) error { return nil }, opt).Close()
 		}
 	})
 }

@@ -93,7 +93,7 @@ func newVoyage(t *testing.T, seed uint64, interval int, link netsim.Config, opts
 	v.server = replication.NewServer(&v.world, schema, append(opts, replication.WithSeed(seed))...)
 	v.peer = v.server.Connect(v.link.Down.Send)
 	v.peer.SetSendInterval(interval)
-	v.client = replication.NewClient(&v.shown, schema, v.link.Up.Send, replication.WithSeed(seed+1))
+	v.client = replication.NewClientWith(&v.shown, schema, v.link.Up.Send, replication.WithSeed(seed+1))
 	v.ship = v.world.NewEntity(v.idOf, replication.ReplicatedID(&v.world))
 	return v
 }

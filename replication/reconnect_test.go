@@ -225,7 +225,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 	} {
 		w := ecs.NewWorld()
 		r := &restless{end: end{world: &w, link: netsim.NewLink(seed+uint64(i), cfg), last: map[NetID]uint32{}}}
-		r.client = NewClient(&w, schema, r.link.Up.Send, WithSeed(seed+uint64(i)), WithTimeout(3*ofTicks(timeout)))
+		r.client = NewClientWith(&w, schema, r.link.Up.Send, WithSeed(seed+uint64(i)), WithTimeout(3*ofTicks(timeout)))
 		r.peer = s.Connect(r.link.Down.Send, WithCoding(Coding(seed%2)))
 		all = append(all, r)
 	}

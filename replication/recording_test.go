@@ -48,7 +48,7 @@ func TestReplaysEqualWhatWasRecorded(t *testing.T) {
 	hits := 0
 	newClient := func(seed uint64, send func([]byte) error) *replication.Client {
 		shown, hits = ecs.NewWorld(), 0
-		client := replication.NewClient(&shown, schema, send, replication.WithSeed(seed))
+		client := replication.NewClientWith(&shown, schema, send, replication.WithSeed(seed))
 		replication.OnServerMessage(client, func(recordedHit) { hits++ })
 		return client
 	}

@@ -24,7 +24,7 @@ func newRelay(first *Server, seed uint64, cfg netsim.Config, opts ...ServerOptio
 	w := ecs.NewWorld()
 	e := &end{world: &w, link: netsim.NewLink(seed, cfg), last: map[NetID]uint32{}}
 	e.peer = first.Connect(e.link.Down.Send)
-	e.client = NewClient(&w, faceOf(first.schema), e.link.Up.Send, WithSeed(seed), WithTimeout(ofTicks(90)), WithSpawnComponents(ReplicatedID(&w)))
+	e.client = NewClientWith(&w, faceOf(first.schema), e.link.Up.Send, WithSeed(seed), WithTimeout(ofTicks(90)), WithSpawnComponents(ReplicatedID(&w)))
 	return &relay{up: e, server: NewServer(&w, faceOf(first.schema), append(opts, WithSeed(seed))...), truth: newTruth()}
 }
 
@@ -192,7 +192,7 @@ func TestSpawnComponents(t *testing.T) {
 	world := ecs.NewWorld()
 	local, marker := ecs.ComponentID[tLocal](&world), ReplicatedID(&world)
 	x.mirror = &world
-	x.client = NewClient(x.mirror, faceOf(x.server.schema), func(p []byte) error {
+	x.client = NewClientWith(x.mirror, faceOf(x.server.schema), func(p []byte) error {
 		x.up = append(x.up, append([]byte(nil), p...))
 		return nil
 	}, WithSeed(7), WithSpawnComponents(local), WithSpawnComponents(marker))
@@ -226,7 +226,7 @@ func TestSpawnComponents(t *testing.T) {
 		"replication: WithSpawnComponents: replication.tOrbit: an entity has room for one relation, which may be the server's":       {ecs.ComponentID[tOrbit](&world)},
 	} {
 		require.PanicsWithValue(t, sentence, func() {
-			NewClient(&world, faceOf(x.server.schema), func([]byte) error { return nil }, WithSpawnComponents(ids...))
+			NewClientWith(&world, faceOf(x.server.schema), func([]byte) error { return nil }, WithSpawnComponents(ids...))
 		})
 	}
 }
@@ -275,7 +275,7 @@ func TestRelayOfOnceComponents(t *testing.T) {
 	b.world = a.mirror
 	b.server = NewServer(a.mirror, always, WithSeed(3))
 	b.connect()
-	a.client = NewClient(a.mirror, once, func(p []byte) error {
+	a.client = NewClientWith(a.mirror, once, func(p []byte) error {
 		a.up = append(a.up, bytes.Clone(p))
 		return nil
 	}, WithSpawnComponents(ReplicatedID(a.mirror)))

@@ -248,7 +248,7 @@ func TestResourcesInSharedPackets(t *testing.T) {
 		var client *Client
 		var down [][]byte
 		peer := c.server.Connect(func(p []byte) error { down = append(down, bytes.Clone(p)); return nil })
-		client = NewClient(&w, s, func(p []byte) error { return peer.Receive(p) }, WithSeed(uint64(i)+1))
+		client = NewClientWith(&w, s, func(p []byte) error { return peer.Receive(p) }, WithSeed(uint64(i)+1))
 		for range 50 {
 			for k, p := range c.positions {
 				c.move(p, k)
@@ -399,7 +399,7 @@ func TestComponentsWithTheNumberOfAResource(t *testing.T) {
 	x := &fixture{t: t, world: &world, mirror: &mirror}
 	x.server = NewServer(&world, s)
 	x.connect()
-	x.client = NewClient(&mirror, s, func(p []byte) error {
+	x.client = NewClientWith(&mirror, s, func(p []byte) error {
 		x.up = append(x.up, bytes.Clone(p))
 		return nil
 	}, WithSpawnComponents(other))

@@ -22,7 +22,7 @@ func newReusingLink(t *testing.T, schema *Schema, opts ...PeerOption) *reusingLi
 	x := &reusingLink{t: t, world: &world, mirror: &mirror}
 	x.server = NewServer(x.world, schema, WithSeed(1))
 	x.peer = x.server.Connect(carryInto(&x.down), opts...)
-	x.client = NewClient(x.mirror, schema, carryInto(&x.up), WithSeed(1))
+	x.client = NewClientWith(x.mirror, schema, carryInto(&x.up), WithSeed(1))
 	return x
 }
 

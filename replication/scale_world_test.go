@@ -421,7 +421,7 @@ func TestFakeClientsPassForRealOnes(t *testing.T) {
 		var ends []*end
 		for i, f := range r.fakes {
 			w := ecs.NewWorld()
-			c := NewClient(&w, scaleSchema(), func([]byte) error { return nil }, WithSeed(uint64(i)+1))
+			c := NewClientWith(&w, scaleSchema(), func([]byte) error { return nil }, WithSeed(uint64(i)+1))
 			require.NoError(t, c.Apply()) // its hello is that of the fake client
 			require.NoError(t, c.Receive(f.welcome))
 			f.deliver = func(packet []byte) { require.NoError(t, c.Receive(packet)) }

@@ -12,7 +12,7 @@ import (
 
 func TestATransportIsAttachedToAClient(t *testing.T) {
 	world := ecs.NewWorld()
-	client := replication.NewClient(&world, replication.NewSchema(), nil)
+	client := replication.NewClient(&world, replication.NewSchema())
 	require.NoError(t, client.Frame(time.Second/60))
 	require.ErrorContains(t, client.Err(), "no send function yet")
 	sent := 0

@@ -25,7 +25,7 @@ func twoIntoOneWorld(t testing.TB) (a, b *fixture) {
 	schema := testSchema()
 	a, b = newWire(t, schema), newWire(t, schema)
 	b.mirror = a.mirror
-	b.client = NewClient(a.mirror, schema, func(p []byte) error {
+	b.client = NewClientWith(a.mirror, schema, func(p []byte) error {
 		b.up = append(b.up, append([]byte(nil), p...))
 		return nil
 	}, WithSeed(5))

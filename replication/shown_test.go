@@ -89,7 +89,7 @@ func TestEndsThatShowDifferentlyRefuseEachOther(t *testing.T) {
 		server := replication.NewServer(&world, there)
 		var client *replication.Client
 		peer := server.Connect(func(packet []byte) error { return client.Receive(packet) })
-		client = replication.NewClient(&other, here, peer.Receive)
+		client = replication.NewClientWith(&other, here, peer.Receive)
 		var err error
 		for range 40 {
 			server.Replicate()

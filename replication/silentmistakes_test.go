@@ -119,7 +119,7 @@ func TestClosedSocketIsFound(t *testing.T) {
 			}
 		}
 		x.peer = x.server.Connect(send(&x.down))
-		x.client = NewClient(x.mirror, faceOf(x.server.schema), send(&x.up), WithSeed(9))
+		x.client = NewClientWith(x.mirror, faceOf(x.server.schema), send(&x.up), WithSeed(9))
 		if late {
 			x.rounds(5)
 			require.True(t, x.peer.Connected() && x.client.Connected())
@@ -183,7 +183,7 @@ func TestKeptPacketsAreFound(t *testing.T) {
 			x.peer = x.server.Connect(func(p []byte) error { down = append(down, p); return nil })
 			mirror := ecs.NewWorld()
 			x.mirror = &mirror
-			x.client = NewClient(x.mirror, schema, func(p []byte) error { up = append(up, p); return nil }, WithSeed(9))
+			x.client = NewClientWith(x.mirror, schema, func(p []byte) error { up = append(up, p); return nil }, WithSeed(9))
 			for range 50 {
 				for i, e := range entities {
 					(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X += float32(i%7) * 0.01
@@ -227,7 +227,7 @@ func TestPacketsKeptInASessionAreFound(t *testing.T) {
 			}
 		}
 		peer := server.Connect(send(&down))
-		client := NewClient(&mirror, schema, send(&up), WithSeed(9))
+		client := NewClientWith(&mirror, schema, send(&up), WithSeed(9))
 		position := ecs.ComponentID[tPosition](&world)
 		e := world.NewEntity(ReplicatedID(&world), position)
 		overwritten := [2]int{}
@@ -368,7 +368,7 @@ func TestTwoClientsBehindOnePeerAreCounted(t *testing.T) {
 			})
 			for i := range clients {
 				mirror := ecs.NewWorld()
-				clients[i] = NewClient(&mirror, schema, func(p []byte) error { up = append(up, bytes.Clone(p)); return nil }, WithSeed(uint64(i)))
+				clients[i] = NewClientWith(&mirror, schema, func(p []byte) error { up = append(up, bytes.Clone(p)); return nil }, WithSeed(uint64(i)))
 			}
 			play := func(n int) {
 				for range n {
@@ -410,7 +410,7 @@ func TestClientThatStartsAnewIsNoOtherClient(t *testing.T) {
 		}
 		if tick%200 == 199 {
 			mirror := ecs.NewWorld()
-			e.world, e.client = &mirror, NewClient(&mirror, schema, e.link.Up.Send)
+			e.world, e.client = &mirror, NewClientWith(&mirror, schema, e.link.Up.Send)
 		}
 		if tick%1000 > 800 { // longer than a second, so that it asks for its session
 			e.link.Down.SetConfig(netsim.Config{Loss: 1})

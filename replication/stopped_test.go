@@ -94,7 +94,7 @@ func TestAcksWithinATickAreNotBaselinesOfIt(t *testing.T) {
 			_ = client.Receive(p)
 			return client.Apply()
 		})
-		client = NewClient(&mirror, schema, func(p []byte) error { return peer.Receive(p) }, WithSeed(1))
+		client = NewClientWith(&mirror, schema, func(p []byte) error { return peer.Receive(p) }, WithSeed(1))
 		id := ecs.ComponentID[tPosition](&world)
 		group := server.NewGroup()
 		var entities []ecs.Entity

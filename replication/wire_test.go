@@ -53,7 +53,7 @@ func connectedWire(t testing.TB, schema *Schema, opts ...ServerOption) *fixture 
 func (x *fixture) restart(schema *Schema, nonce uint64, opts ...ClientOption) {
 	mirror := ecs.NewWorld()
 	x.mirror = &mirror
-	x.client = NewClient(x.mirror, schema, func(p []byte) error {
+	x.client = NewClientWith(x.mirror, schema, func(p []byte) error {
 		x.up = append(x.up, bytes.Clone(p))
 		return nil
 	}, append([]ClientOption{WithSeed(nonce)}, opts...)...)

@@ -185,7 +185,7 @@ func newDocWire(t *testing.T, world, mirror *ecs.World, schema *replication.Sche
 	}
 	x.server = replication.NewServer(world, schema, append(ofServer, replication.WithSeed(1))...)
 	x.peer = x.server.Connect(keep("server", &x.down), ofPeer...)
-	x.client = replication.NewClient(mirror, schema, keep("client", &x.up), replication.WithSeed(2))
+	x.client = replication.NewClientWith(mirror, schema, keep("client", &x.up), replication.WithSeed(2))
 	return x
 }
 

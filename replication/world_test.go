@@ -224,7 +224,7 @@ func connect(s *Server, seed uint64, cfg netsim.Config, opts ...ClientOption) *e
 	w := ecs.NewWorld()
 	e := &end{world: &w, link: netsim.NewLink(seed, cfg), last: map[NetID]uint32{}}
 	e.peer = s.Connect(e.link.Down.Send, WithCoding(codingOf(s)))
-	e.client = NewClient(&w, faceOf(s.schema), e.link.Up.Send, opts...)
+	e.client = NewClientWith(&w, faceOf(s.schema), e.link.Up.Send, opts...)
 	return e
 }
 

@@ -30,7 +30,8 @@ type mirror struct {
 func newMirror(name string, l *line) *mirror {
 	m := &mirror{world: ecs.NewWorld(1024), line: l}
 	schema := NewSchema()
-	m.client = replication.NewClient(&m.world, schema, l.send)
+	m.client = replication.NewClient(&m.world, schema)
+	m.client.SetSend(l.send)
 	m.pilot = newPilot(name, &m.world, m.client)
 	m.reader = newReader(&m.world, schema)
 	return m

@@ -42,7 +42,8 @@ func main() {
 	world, clientWorld := ecs.NewWorld(), ecs.NewWorld()
 	server := replication.NewServer(&world, schema, replication.WithTickRate(ticks))
 	peer := server.Connect(link.Down.Send)
-	client := replication.NewClient(&clientWorld, schema, link.Up.Send)
+	client := replication.NewClient(&clientWorld, schema)
+	client.SetSend(link.Up.Send)
 	view := interpolation.Attach(client)
 	interpolation.Into[Position, Drawn](view)
 

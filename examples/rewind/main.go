@@ -73,7 +73,8 @@ func main() {
 		g := &game{world: ecs.NewWorld(), mirror: ecs.NewWorld(), speed: 6, screen: map[uint32]bool{}}
 		g.server = replication.NewServer(&g.world, schema, replication.WithTickRate(ticks))
 		g.past, g.peer = rewind.New(g.server), g.server.Connect(link.Down.Send)
-		g.client = replication.NewClient(&g.mirror, schema, link.Up.Send)
+		g.client = replication.NewClient(&g.mirror, schema)
+		g.client.SetSend(link.Up.Send)
 		g.view = interpolation.Attach(g.client)
 		marker := ecs.ComponentID[replication.Replicated](&g.world)
 		g.target = g.world.NewEntity(ecs.ComponentID[Position](&g.world), marker)

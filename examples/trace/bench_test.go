@@ -114,7 +114,8 @@ func filmed(b *testing.B, cfg config) *packetFilm {
 func (f *packetFilm) show(b *testing.B) (receive, apply time.Duration) {
 	world := ecs.NewWorld()
 	componentIDs(&world, f.parts)
-	client := replication.NewClient(&world, f.schema, func([]byte) error { return nil }, replication.WithSeed(1))
+	client := replication.NewClient(&world, f.schema, replication.WithSeed(1))
+	client.SetSend(func([]byte) error { return nil })
 	for now, packets := range f.ticks {
 		begin := time.Now()
 		for _, packet := range packets {

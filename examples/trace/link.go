@@ -49,7 +49,8 @@ func newMirror(
 		faults: faults,
 	}
 	m.types, m.ids = componentIDs(&m.world, components)
-	m.client = replication.NewClient(&m.world, schema, m.up.add, replication.WithSeed(uint64(index)+1))
+	m.client = replication.NewClient(&m.world, schema, replication.WithSeed(uint64(index)+1))
+	m.client.SetSend(m.up.add)
 	m.peer = server.Connect(m.down.add, replication.WithCoding(coding))
 	return m
 }

@@ -48,7 +48,8 @@ func newCrowd[T any](t testing.TB, n int, move func(v *T, n int)) *crowd[T] {
 		*last = append((*last)[:0], packet...)
 		return nil
 	})
-	c.client = replication.NewClient(&c.mirror, schema, func(packet []byte) error { return c.peer.Receive(packet) })
+	c.client = replication.NewClient(&c.mirror, schema)
+	c.client.SetSend(func(packet []byte) error { return c.peer.Receive(packet) })
 	c.id, c.at = ecs.ComponentID[T](&c.world), ecs.ComponentID[T](&c.mirror)
 	c.all = ecs.All(c.id)
 	for range n {

@@ -1,7 +1,8 @@
 // Package interpolation shows a client's world as it was a short while ago, so that entities move smoothly at any frame
 // rate, although states arrive at most once per server tick, late, in bursts, or not at all.
 //
-//	client := replication.NewClient(&world, schema, send)
+//	client := replication.NewClient(&world, schema)
+//	client.SetSend(send)
 //	interpolation.Attach(client)
 //
 //	for range frames {

@@ -27,7 +27,7 @@ func TestWhatMovesMustNotBeCapturedSeldom(t *testing.T) {
 	attach := func(register func(s *replication.Schema)) *interpolation.Interpolation {
 		schema, world := replication.NewSchema(), ecs.NewWorld()
 		register(schema)
-		return interpolation.Attach(replication.NewClient(&world, schema, func([]byte) error { return nil }))
+		return interpolation.Attach(replication.NewClient(&world, schema))
 	}
 	require.PanicsWithValue(t, "interpolation: Attach: slow is registered with Every(4), so it would stand still for 3 "+
 		"ticks and cover all of the distance in one: leave out Every and use Peer.SetSendInterval to send motion less "+

@@ -22,7 +22,8 @@ func Example() {
 	server := replication.NewServer(&world, schema, replication.WithTickRate(20))
 	var client *replication.Client
 	peer := server.Connect(func(packet []byte) error { return client.Receive(packet) })
-	client = replication.NewClient(&clientWorld, schema, peer.Receive)
+	client = replication.NewClient(&clientWorld, schema)
+	client.SetSend(peer.Receive)
 	shown := interpolation.Attach(client)
 
 	position := ecs.ComponentID[Position](&world)

@@ -140,7 +140,8 @@ func (g *game) connect() {
 	g.local = ecs.NewWorld()
 	g.at = idsOf(&g.local)
 	g.peer = g.server.Connect(func(packet []byte) error { return g.send(g.link.Down, packet) })
-	g.client = replication.NewClient(&g.local, g.schema, func(packet []byte) error { return g.send(g.link.Up, packet) })
+	g.client = replication.NewClient(&g.local, g.schema)
+	g.client.SetSend(func(packet []byte) error { return g.send(g.link.Up, packet) })
 }
 
 // send sends a packet with a delay of its own.

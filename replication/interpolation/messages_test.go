@@ -168,7 +168,8 @@ func TestMessagesForgetEntitiesOfAWorldThatWasReset(t *testing.T) {
 	server := replication.NewServer(&remote, schema, replication.WithTickRate(60))
 	var client *replication.Client
 	peer := server.Connect(func(packet []byte) error { return client.Receive(packet) })
-	client = replication.NewClient(&local, schema, peer.Receive)
+	client = replication.NewClient(&local, schema)
+	client.SetSend(peer.Receive)
 	interpolation.Attach(client)
 	var shown []ecs.Entity
 	replication.OnServerMessage(client, func(e explosion) { shown = append(shown, e.Target) })

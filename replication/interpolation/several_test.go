@@ -38,7 +38,8 @@ func leaveAlone(t *testing.T, into bool) {
 		s.place = (*place)(world.Get(world.NewEntity(ecs.ComponentID[replication.Replicated](&world), id), id))
 		s.server = replication.NewServer(&world, schema, replication.WithTickRate(20))
 		peer := s.server.Connect(func(packet []byte) error { return s.client.Receive(packet) })
-		s.client = replication.NewClient(&local, schema, peer.Receive)
+		s.client = replication.NewClient(&local, schema)
+		s.client.SetSend(peer.Receive)
 	}
 	view := interpolation.Attach(sides[1].client)
 	if into {

@@ -27,7 +27,8 @@ func Example() {
 	history := rewind.New(server)
 	var client *replication.Client
 	peer := server.Connect(func(packet []byte) error { return client.Receive(packet) })
-	client = replication.NewClient(&clientWorld, schema, peer.Receive)
+	client = replication.NewClient(&clientWorld, schema)
+	client.SetSend(peer.Receive)
 	interpolation.Attach(client)
 
 	replication.OnInput(client, func(replication.Tick) Shot { return Shot{Fire: true} })

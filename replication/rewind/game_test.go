@@ -137,8 +137,9 @@ func newGameOf(t testing.TB, seed uint64, rate, loss float64, schema *replicatio
 	g.server = replication.NewServer(g.world, schema, opts...)
 	g.history = New(g.server)
 	g.peer = g.server.Connect(func(p []byte) error { g.down.send(g.now, p); return nil })
-	g.client = replication.NewClient(g.mirror, schema, func(p []byte) error { g.up.send(g.now, p); return nil },
+	g.client = replication.NewClient(g.mirror, schema,
 		replication.WithSeed(seed+1))
+	g.client.SetSend(func(p []byte) error { g.up.send(g.now, p); return nil })
 	g.inside = seam.OfClient(g.client)
 	for i := range g.inside.Schema.Components {
 		if c := &g.inside.Schema.Components[i]; c.Typ == reflect.TypeFor[Position]() {

@@ -109,7 +109,8 @@ func (ep *episode) join(h *host, relay bool) *conn {
 		schema = h.schema
 	}
 	c.link = netsim.NewLink(g.Uint64(), c.bad)
-	c.client = replication.NewClient(c.world, schema, func(packet []byte) error { return c.link.Up.Send(packet) }, opts...)
+	c.client = replication.NewClient(c.world, schema, opts...)
+	c.client.SetSend(func(packet []byte) error { return c.link.Up.Send(packet) })
 	replication.OnSpawn(c.client, func(e ecs.Entity) {
 		if c.hooked[e] {
 			ep.fail("OnSpawn twice")

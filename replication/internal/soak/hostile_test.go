@@ -353,7 +353,8 @@ func hostileSession(t *testing.T, ep *episode, genuine [][]byte, shown, took, re
 	schema := h.plan.schema(true, nil)
 	x := &hostile{g: g, fingerprint: schema.Fingerprint(), genuine: genuine, compact: h.conns[0].peer.Stats().Compact}
 	world := ecs.NewWorld()
-	client := replication.NewClient(&world, schema, x.received, replication.WithMaxEntities(limitOfHostile))
+	client := replication.NewClient(&world, schema, replication.WithMaxEntities(limitOfHostile))
+	client.SetSend(x.received)
 	c := &conn{ep: ep, host: h, g: g, world: &world, client: client}
 	c.ids, c.resIDs = idsOf(&world, h.plan, true)
 	for _, p := range h.plan.components {

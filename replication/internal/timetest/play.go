@@ -92,7 +92,8 @@ func newPlay(t testing.TB, seed uint64, s *setting) *play {
 	p.nextTick, p.nextFrame = p.rng.Float64()*p.tickLength, p.rng.Float64()*p.frameLength
 	p.peer = p.server.Connect(p.link.Down.Send)
 	p.peer.SetSendInterval(s.interval)
-	p.client = replication.NewClient(&mirror, schema(), p.link.Up.Send, replication.WithSeed(seed+1))
+	p.client = replication.NewClient(&mirror, schema(), replication.WithSeed(seed+1))
+	p.client.SetSend(p.link.Up.Send)
 	replication.OnInput(p.client, p.give)
 
 	id := ecs.ComponentID[position](&world)

@@ -22,7 +22,7 @@ func Example() {
 	}
 	defer listener.Close()
 
-	client := replication.NewClient(&clientWorld, replication.NewSchema(), nil) // Dial gives it its send function
+	client := replication.NewClient(&clientWorld, replication.NewSchema()) // Dial gives it its send function
 	conn, err := udp.Dial(listener.Addr().String(), client)
 	if err != nil {
 		log.Fatal(err)

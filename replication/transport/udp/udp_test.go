@@ -44,7 +44,7 @@ type player struct {
 
 func dial(t *testing.T, h *host) *player {
 	world := ecs.NewWorld()
-	p := &player{client: replication.NewClient(&world, schema(), nil)}
+	p := &player{client: replication.NewClient(&world, schema())}
 	var err error
 	p.conn, err = Dial(h.listener.Addr().String(), p.client)
 	require.NoError(t, err)
