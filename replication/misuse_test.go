@@ -177,11 +177,9 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 		do      func(x *misused)
 	}
 	const noClient, noServer, noPeer, noSchema = "there is no client", "there is no server", "there is no peer", "there is no schema"
-	var (
-		nilOnClient = func(do func(c *Client)) func(x *misused) {
-			return func(*misused) { do(nil) }
-		}
-	)
+	nilOnClient := func(do func(c *Client)) func(x *misused) {
+		return func(*misused) { do(nil) }
+	}
 	calls := []call{
 		{"NewSchema", "", func(*misused) { NewSchema() }},
 		{"NewServer", "needs a world", func(*misused) { NewServer(nil, NewSchema()) }},
