@@ -50,22 +50,3 @@ func TestBytesPerTick(t *testing.T) {
 	require.Equal(t, 1, netsim.BytesPerTick(1, 60), "never 0, which is unlimited")
 	require.Equal(t, 1<<28, netsim.BytesPerTick(1e300, 1), "never more than a Config takes")
 }
-
-func TestProfilesAreValidAtAnyRateAndGetWorse(t *testing.T) {
-	for _, rate := range []float64{1, 10, 20, 30, 60, 128, 1000} {
-		before := netsim.Config{}
-		for _, name := range netsim.ProfileNames()[:6] { // hostile is of another kind
-			cfg, err := netsim.Profile(name, rate)
-			require.NoError(t, err)
-			require.NoError(t, cfg.Validate(), "%s at %v Hz", name, rate)
-			require.GreaterOrEqual(t, cfg.Latency, before.Latency, name)
-			require.GreaterOrEqual(t, cfg.Loss, before.Loss, name)
-			before = cfg
-		}
-		hostile, err := netsim.Profile("hostile", rate)
-		require.NoError(t, err)
-		require.NoError(t, hostile.Validate(), "at %v Hz", rate)
-	}
-	_, err := netsim.Profile("dial-up", 60)
-	require.EqualError(t, err, `netsim: no profile is named "dial-up"; there are perfect, lan, good, home, mobile, awful, hostile`)
-}

@@ -2,8 +2,11 @@
 // behaves on a train. It knows nothing about replication: packets are bytes.
 //
 // Packets ([Pipe.Send]) and ticks ([Pipe.Step]) go in; the packets that survived come out when they arrive
-// ([Pipe.Receive]), with counters ([Pipe.Stats]). A [Pipe] is one direction, a [Link] is two. Nothing sleeps, reads a
-// clock or starts a goroutine: time is the number of steps taken.
+// ([Pipe.Receive]), with counters ([Pipe.Stats]). A [Pipe] is one direction, a [Link] is two. They don't sleep, read a
+// clock or start a goroutine: time is the number of steps taken.
+//
+// A [Network] is pipes by the wall clock, around the send functions of real transports. A [Profile], such as [Mobile],
+// describes a network for both.
 //
 // # What happens to a packet
 //
@@ -29,5 +32,5 @@
 // # Memory
 //
 // Once a pipe has seen its busiest moment it allocates nothing. It holds at most 65,536 packets and drops those sent
-// beyond that.
+// beyond that; a path of a Network, 1,024.
 package netsim

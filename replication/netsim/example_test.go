@@ -58,15 +58,15 @@ func ExamplePipe_SetConfig() {
 }
 
 // A named profile, as from a command line, with less bandwidth to the server.
-func ExampleProfile() {
+func ExampleParseProfile() {
 	const rate = 20
-	cfg, err := netsim.Profile("mobile", rate)
+	profile, err := netsim.ParseProfile("mobile")
 	if err != nil {
 		panic(err)
 	}
-	link := netsim.NewLink(7, cfg)
-	cfg.Bandwidth = netsim.BytesPerTick(256_000, rate)
-	link.Up.SetConfig(cfg)
-	fmt.Println(cfg.Bandwidth, "bytes a tick up")
+	link := netsim.NewLink(7, profile.Config(rate))
+	profile.Bandwidth = 32_000 // bytes a second
+	link.Up.SetConfig(profile.Config(rate))
+	fmt.Println(profile.Config(rate).Bandwidth, "bytes a tick up")
 	// Output: 1600 bytes a tick up
 }

@@ -22,6 +22,7 @@ const minBuffer = 1536
 type Pipe struct {
 	odds  odds
 	now   int64
+	limit int // packets inside
 	stats Stats
 
 	seed        uint64   // of the packets' dice
@@ -52,6 +53,7 @@ func NewPipe(seed uint64, cfg Config) *Pipe {
 	seeds := rand.NewPCG(seed, 0)
 	p := &Pipe{
 		odds:        cfg.compile(),
+		limit:       maxPending,
 		seed:        seeds.Uint64(),
 		corruptSeed: seeds.Uint64(),
 	}
@@ -95,7 +97,7 @@ func (p *Pipe) Send(data []byte) error {
 	p.stats.Sent++
 	p.stats.SentBytes += uint64(len(data))
 
-	if p.Pending() >= maxPending {
+	if p.Pending() >= p.limit {
 		p.stats.Dropped++
 		return nil
 	}
@@ -117,6 +119,26 @@ func (p *Pipe) Step() {
 	p.own.drain(0)
 }
 
+// advanceTo steps until a tick of a clock. If that is far away, time jumps first.
+func (p *Pipe) advanceTo(tick int64) {
+	p.now = max(p.now, tick-maxSteps)
+	for p.now < tick {
+		p.Step()
+	}
+}
+
+// next returns the tick at which a packet arrives or the queue moves: at the earliest now, or never.
+func (p *Pipe) next() int64 {
+	tick := int64(never)
+	if len(p.flight.heap) > 0 {
+		tick = (p.flight.heap[0].arrival + instantOfTick(1) - 1).tick()
+	}
+	if p.waiting > 0 {
+		tick = min(tick, p.now+1)
+	}
+	return tick
+}
+
 // enter decides the fate of a packet that enters the line at a tick.
 func (p *Pipe) enter(pk packet, now int64) {
 	dice := roll(p.seed, pk.seq)
@@ -130,7 +152,7 @@ func (p *Pipe) enter(pk packet, now int64) {
 		p.recycle(pk.data)
 		return
 	}
-	if p.odds.duplicate.holds(dice.duplicate) && p.Pending()+1 < maxPending {
+	if p.odds.duplicate.holds(dice.duplicate) && p.Pending()+1 < p.limit {
 		p.stats.Duplicated++
 		// The copy is made first, because the original may be damaged below.
 		twin := packet{p.clone(pk.data), pk.seq}

@@ -20,3 +20,16 @@ type Stats struct {
 	SentBytes      uint64 // in the packets accepted by Send
 	DeliveredBytes uint64 // as delivered: copied, cut short, extended
 }
+
+func (s *Stats) add(t Stats) {
+	s.Sent += t.Sent
+	s.Delivered += t.Delivered
+	s.Lost += t.Lost
+	s.Outage += t.Outage
+	s.Dropped += t.Dropped
+	s.Duplicated += t.Duplicated
+	s.Corrupted += t.Corrupted
+	s.Reordered += t.Reordered
+	s.SentBytes += t.SentBytes
+	s.DeliveredBytes += t.DeliveredBytes
+}

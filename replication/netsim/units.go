@@ -48,6 +48,9 @@ func instantOf(ticks float64) instant {
 
 func instantOfTick(tick int64) instant { return instant(tick) << instantBits }
 
+// tick returns the tick of an instant, rounded down.
+func (i instant) tick() int64 { return int64(i >> instantBits) }
+
 // chance is a probability in units of 2^-63: an event happens for a uniform 64-bit draw whose upper
 // 63 bits lie below it. So 0 never happens and 1 always does.
 type chance uint64

@@ -42,7 +42,7 @@ func TestImportsAreThoseOfTheTable(t *testing.T) {
 		}
 	}
 	for _, p := range tree.pkgs {
-		if p.onlyForTests() || p.dir == face+"/netsim" {
+		if p.onlyForTests() {
 			continue
 		}
 		place, ok := places[p.name()]

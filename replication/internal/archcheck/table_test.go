@@ -17,6 +17,7 @@ type room struct {
 // rooms is the table. Arrows point down: a room imports only rooms below it.
 var rooms = []room{
 	{face + "/transport/udp", "UDP sockets for servers and clients", "replication"},
+	{face + "/netsim", "a bad network, by steps or by the clock", ""},
 	{face + "/loop", "ticks and frames by the clock", ""},
 	{face + "/rewind", "what a client showed when it gave an input", "replication seam message ackstate arrival archeutil blend schema history wire bitset delta ecs"},
 	{face + "/interpolation", "what a client shows between two states", "replication seam archeutil blend clock receive schema wire delta ecs"},
