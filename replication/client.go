@@ -306,6 +306,12 @@ func (c *Client) Err() error {
 	return c.session.Err
 }
 
+// fail ends the connection for a reason of the transport's.
+func (c *Client) fail(why error) {
+	defer c.guard().Leave(c.guard().Enter(exclusive.ClientDisconnect))
+	c.session.Fail(fmt.Errorf("replication: the client can't reach the server: %w", why))
+}
+
 // Complete reports whether everything has arrived that the client may see of the server's world as it was when the
 // session began: after the next Frame, the game can be shown.
 func (c *Client) Complete() bool {

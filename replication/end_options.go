@@ -8,16 +8,23 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// WithMTU sets the size of the largest packet that the end sends, in bytes; the default is 1200. The two ends may
-// differ. A client's packets take at most 215 bytes, apart from those with messages, inputs or join data.
+// WithMTU sets the size of the largest packet that the end, or the peer, sends, in bytes; the default is 1200. The two
+// ends may differ. A client's packets take at most 215 bytes, apart from those with messages, inputs or join data.
 //
 // Panics on less than 64, for [NewClient] 256, or more than 65,507, the most that UDP carries.
-func WithMTU(bytes int) Option {
+func WithMTU(bytes int) MTUOption {
 	if bytes < wire.MinMTU || bytes > wire.MaxMTU {
 		panic(fmt.Sprintf("replication: an MTU of %d bytes: use %d to %d", bytes, wire.MinMTU, wire.MaxMTU))
 	}
-	return config.EndFunc(func(o *config.EndOptions) { o.MTU = bytes })
+	return mtuOption{config.EndFunc(func(o *config.EndOptions) { o.MTU = bytes }), bytes}
 }
+
+type mtuOption struct {
+	config.EndFunc
+	bytes int
+}
+
+func (m mtuOption) applyToPeer(o *peerOptions) { o.mtu = m.bytes }
 
 const (
 	defaultMTU   = 1200

@@ -79,7 +79,8 @@ func callsOf(x *misused) map[string]func() {
 		"Peer.SetInterest":    func() { x.peer.SetInterest(Interest{}) },
 		"Peer.LookFrom":       func() { x.peer.LookFrom(1, 2) },
 		"Peer.SetBudget":      func() { x.peer.SetBudget(1) }, "Peer.SetBudgetRange": func() { x.peer.SetBudgetRange(1, 2) },
-		"Peer.SetData": func() { x.peer.SetData(nil) }, "Peer.SetPriorityFunc": func() { x.peer.SetPriorityFunc(nil) }, "Peer.SetSendInterval": func() { x.peer.SetSendInterval(2) }, "Grid.SortSpawns": func() { x.grid.SortSpawns() },
+		"Peer.SetRemote": func() { x.peer.SetRemote(Remote{}) },
+		"Peer.SetData":   func() { x.peer.SetData(nil) }, "Peer.SetPriorityFunc": func() { x.peer.SetPriorityFunc(nil) }, "Peer.SetSendInterval": func() { x.peer.SetSendInterval(2) }, "Grid.SortSpawns": func() { x.grid.SortSpawns() },
 		"EntitySet.Add": func() { x.set.Add(x.entity) }, "EntitySet.Remove": func() { x.set.Remove(x.entity) },
 		"Group.Add": func() { x.group.Add(x.entity) }, "Group.Remove": func() { x.group.Remove(x.entity) },
 		"SendToClient": func() { _ = SendToClient(x.peer, mHit{}) }, "SendToAll": func() { _ = SendToAll(x.server, mHit{}) },
@@ -315,7 +316,7 @@ func TestPanicsEndCalls(t *testing.T) {
 // TestEveryCallIsExclusive: every exported function and method of a server or client either enters
 // it or is known to only read.
 func TestEveryCallIsExclusive(t *testing.T) {
-	readers := " Server.Tick Server.Stats Server.NetID Server.Entity Server.Owner Peer.Connected Peer.Stats Peer.Err " +
+	readers := " Server.Accepts Peer.Remote Server.Tick Server.Stats Server.NetID Server.Entity Server.Owner Peer.Connected Peer.Stats Peer.Err " +
 		"Peer.JoinData Peer.Data Server.Peers EntitySet.Len Group.Len Client.Tick Client.Stats Client.NetID Client.Entity Client.Entities Client.StateTick Client.Settled Client.KnownUntil Client.Connected Client.Status " +
 		"Client.Complete Client.Err Client.Divergence Client.ServerTime Client.InputTick Client.PredictionTime " +
 		"Client.MessageTick Client.Expects Client.HasEnded Client.TickRate "

@@ -22,8 +22,21 @@ type ServerOption interface{ serverOption }
 // A ClientOption configures a [Client]. Every [Option] is one.
 type ClientOption interface{ clientOption }
 
-// A PeerOption configures a [Peer].
+// A PeerOption configures a [Peer]. Every [PathOption] is one.
 type PeerOption interface{ applyToPeer(*peerOptions) }
+
+// A PathOption says what the path to a client carries. It may be given to [Server.Connect], for one peer, and to
+// [NewServer], for those that have none of their own.
+type PathOption interface {
+	ServerOption
+	PeerOption
+}
+
+// An MTUOption is a [PathOption] that may be given to [NewClient] as well.
+type MTUOption interface {
+	PathOption
+	ClientOption
+}
 
 // A TypeOption changes how any type is registered: a component, a resource, a message or the input.
 type TypeOption interface {

@@ -3,6 +3,7 @@ package replication
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
@@ -16,7 +17,8 @@ import (
 
 // A Peer is the server's record of one client, made by [Server.Connect].
 type Peer struct {
-	data   any              // the user's
+	data   any // the user's
+	remote Remote
 	ended  *DisconnectError // why the connection ended, nil before
 	server *Server
 	sends  *sends
@@ -68,6 +70,28 @@ func (p *Peer) SetData(data any) {
 func (p *Peer) Data() any {
 	p.mustExist()
 	return p.data
+}
+
+// Remote is where a client is.
+type Remote struct {
+	Transport string // such as "udp"
+	Address   string // such as "203.0.113.7:40123"
+}
+
+// String returns both: "udp 203.0.113.7:40123".
+func (r Remote) String() string { return strings.TrimSpace(r.Transport + " " + r.Address) }
+
+// SetRemote notes where the client is, for [Peer.Remote]. Transports call it.
+func (p *Peer) SetRemote(r Remote) {
+	defer p.guard().Leave(p.guard().Enter(exclusive.SetRemote))
+	p.remote = r
+}
+
+// Remote returns the transport and the address of the client, for logs and bans. It is known in all hooks, also after
+// the connection has ended. It is empty if the transport does not call [Peer.SetRemote].
+func (p *Peer) Remote() Remote {
+	p.mustExist()
+	return p.remote
 }
 
 // guard returns what finds two goroutines in the peer's server, and panics if there is no peer.

@@ -3,7 +3,9 @@ package replication
 import "fmt"
 
 type peerOptions struct {
-	coding Coding
+	coding     Coding
+	mtu        int
+	noChecksum bool
 }
 
 // WithCoding sets the coding of the states that the peer is sent. Clients that do not accept it, see [WithoutCompact],

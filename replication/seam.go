@@ -17,7 +17,7 @@ func init() {
 		c.mustExist()
 		return &seam.Client{
 			Schema: c.schema, Recv: &c.recv, Clock: &c.clock, Apply: &c.apply, Messages: c.messages,
-			Attached: &c.attached,
+			Attached: &c.attached, Fail: c.fail,
 		}
 	}
 	seam.OfServer = func(server any) seam.Server {

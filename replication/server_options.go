@@ -16,9 +16,13 @@ import (
 // WithoutChecksum leaves out the 4 bytes of checksum of every packet, except in handshakes, the first packets of a
 // session and disconnects. Use it where the transport guards integrity and sessions, as DTLS, QUIC and WebSockets do,
 // and never over plain UDP: without it nothing distinguishes damaged, forged and late packets from genuine ones.
-func WithoutChecksum() ServerOption {
-	return config.ServerFunc(func(o *config.ServerOptions) { o.NoChecksum = true })
+func WithoutChecksum() PathOption {
+	return checksumOption{func(o *config.ServerOptions) { o.NoChecksum = true }}
 }
+
+type checksumOption struct{ config.ServerFunc }
+
+func (checksumOption) applyToPeer(o *peerOptions) { o.noChecksum = true }
 
 // WithTickRate sets how many times per second Replicate is called, 60 by default. Budgets and timeouts are counted by
 // it, since the server reads no clock. Clients learn it in the handshake.

@@ -22,11 +22,11 @@ func (s *Server) Replicate() {
 			"it runs in returns")
 	}
 	defer s.calls.Leave(s.calls.EnterAlone(exclusive.Replicate))
-	if s.closed {
+	if s.closed.Load() {
 		panic("replication: Replicate of a closed server: make a new one with NewServer")
 	}
 	s.noticeReset()
-	if s.dropSilent(); s.closed {
+	if s.dropSilent(); s.closed.Load() {
 		return // by a hook
 	}
 	s.noticeReset() // a hook may have reset the world
@@ -178,7 +178,7 @@ func (s *Server) dropSilent() {
 
 // enqueue hands the last pending message to all peers.
 func (s *Server) enqueue(pending int) (err error) {
-	if s.closed {
+	if s.closed.Load() {
 		s.messages.Messenger.Discard()
 		return ErrNotConnected
 	}

@@ -23,6 +23,7 @@ const (
 	PeerDisconnect
 	PeerReceive
 	SetData
+	SetRemote
 	SetPriorityFunc
 	Replicate
 	SendToClient
@@ -69,7 +70,7 @@ var names = [calls]string{
 	OnConnect: "Server.OnConnect", OnDrain: "Server.OnDrain", OnDisconnect: "Server.OnDisconnect",
 	OnJoin: "Server.OnJoin", OnRefuse: "Server.OnRefuse", OnClientMessage: "OnClientMessage",
 	PeerDisconnect: "Peer.Disconnect", PeerReceive: "Peer.Receive",
-	SetPriorityFunc: "Peer.SetPriorityFunc", SetData: "Peer.SetData",
+	SetPriorityFunc: "Peer.SetPriorityFunc", SetData: "Peer.SetData", SetRemote: "Peer.SetRemote",
 	Replicate: "Server.Replicate", SendToClient: "SendToClient", SendToAll: "SendToAll",
 	SendToViewers: "SendToViewers", SetAdd: "EntitySet.Add",
 	SetBudget: "Peer.SetBudget", SetBudgetRange: "Peer.SetBudgetRange",

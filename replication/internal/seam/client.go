@@ -29,6 +29,8 @@ type Client struct {
 	// while a message of that tick is handled. It is nil if the schema has neither messages nor inputs. Once it is
 	// Closed, no message is handed over.
 	Messages *message.ClientMessages
+	// Fail ends the client's connection for good: Frame returns the error, until Reconnect.
+	Fail     func(why error)
 	Attached *[]func(dt time.Duration) // what Frame calls, on its goroutine, before it asks for inputs and sends
 }
 

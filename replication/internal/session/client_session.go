@@ -203,6 +203,13 @@ func (s *ClientSession) Leave() {
 	s.introduce()
 }
 
+// Fail ends the connection for a reason of the transport's. Nothing is sent until Reconnect.
+func (s *ClientSession) Fail(why error) {
+	if s.State != clientClosed {
+		s.end(why)
+	}
+}
+
 // end ends the connection.
 func (s *ClientSession) end(why error) {
 	s.on(eventEnded)

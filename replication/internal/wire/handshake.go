@@ -93,6 +93,12 @@ func (h *Hello) Parse(b []byte) bool {
 	return true
 }
 
+// IsHello reports whether a packet is a hello.
+func IsHello(packet []byte) bool {
+	body := OpenHandshake(packet)
+	return body != nil && PacketKind(body[0]) == KindHello && new(Hello).Parse(body)
+}
+
 // Welcome offers a session.
 type Welcome struct {
 	Version    uint8

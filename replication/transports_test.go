@@ -1,0 +1,124 @@
+package replication_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
+)
+
+// pair is a server and a client that are not connected yet.
+func pair(t *testing.T) (*replication.Server, *replication.Client) {
+	t.Helper()
+	world, mirror := ecs.NewWorld(), ecs.NewWorld()
+	return replication.NewServer(&world, replication.NewSchema()), replication.NewClient(&mirror, replication.NewSchema())
+}
+
+func TestATransportIsAttachedToAClient(t *testing.T) {
+	_, client := pair(t)
+	require.NoError(t, client.Frame(time.Second/60))
+	require.ErrorContains(t, client.Err(), "no send function yet")
+	sent := 0
+	client.SetSend(func([]byte) error { sent++; return nil })
+	for range 60 {
+		require.NoError(t, client.Frame(time.Second/60))
+	}
+	require.Positive(t, sent)
+	require.NoError(t, client.Err())
+}
+
+func TestATransportEndsAClient(t *testing.T) {
+	_, client := pair(t)
+	sent, why := 0, errors.New("the certificate is not trusted")
+	client.SetSend(func([]byte) error { sent++; return nil })
+	seam.OfClient(client).Fail(why)
+	for range 600 {
+		require.ErrorIs(t, client.Frame(time.Second/60), why)
+	}
+	require.ErrorIs(t, client.Err(), why)
+	require.Equal(t, "replication: the client can't reach the server: the certificate is not trusted", client.Err().Error())
+	require.Zero(t, sent)
+	client.Reconnect()
+	require.NoError(t, client.Frame(time.Second))
+	require.Positive(t, sent)
+	client.Close()
+	seam.OfClient(client).Fail(why)
+}
+
+func TestAcceptsKnowsHellos(t *testing.T) {
+	server, client := pair(t)
+	var hello []byte
+	client.SetSend(func(p []byte) error { hello = append(hello[:0], p...); return nil })
+	require.NoError(t, client.Frame(time.Second))
+	require.True(t, server.Accepts(hello))
+	for i := range hello {
+		hello[i] ^= 1
+		require.False(t, server.Accepts(hello), "byte %d is damaged", i)
+		hello[i] ^= 1
+	}
+	for n := range hello {
+		require.False(t, server.Accepts(hello[:n]))
+	}
+	var welcome []byte
+	peer := server.Connect(func(p []byte) error { welcome = append(welcome[:0], p...); return nil })
+	require.NoError(t, peer.Receive(hello))
+	require.NotEmpty(t, welcome)
+	require.False(t, server.Accepts(welcome))
+	server.Close()
+	require.False(t, server.Accepts(hello))
+	require.Panics(t, func() { (*replication.Server)(nil).Accepts(hello) })
+}
+
+func TestRemote(t *testing.T) {
+	server, _ := pair(t)
+	peer := server.Connect(func([]byte) error { return nil })
+	require.Empty(t, peer.Remote().String())
+	peer.SetRemote(replication.Remote{Transport: "udp", Address: "203.0.113.7:40123"})
+	require.Equal(t, "udp 203.0.113.7:40123", peer.Remote().String())
+	var gone replication.Remote
+	server.OnDisconnect(func(p *replication.Peer) { gone = p.Remote() })
+	peer.Disconnect(replication.Reason{})
+	require.Equal(t, "udp", gone.Transport)
+}
+
+func TestHooksAreTakenBack(t *testing.T) {
+	server, client := pair(t)
+	var calls []string
+	note := func(name string) func(*replication.Peer) {
+		return func(*replication.Peer) { calls = append(calls, name) }
+	}
+	var removes []func()
+	removes = append(removes,
+		server.OnDrain(note("drain")),
+		server.OnRefuse(func(*replication.Peer, error) { calls = append(calls, "refuse") }),
+		server.OnJoin(func(*replication.Peer, []byte) error { return errors.New("never") }),
+		server.OnConnect(note("connect")),
+	)
+	for _, remove := range removes {
+		remove()
+		remove()
+	}
+	var second, third func()
+	server.OnConnect(func(*replication.Peer) { calls = append(calls, "first"); second(); third() })
+	second = server.OnConnect(note("second"))
+	third = server.OnConnect(note("third"))
+	server.OnConnect(note("last"))
+	remove := server.OnDisconnect(note("gone"))
+	server.OnDisconnect(note("also gone"))
+
+	peer := server.Connect(client.Receive)
+	client.SetSend(peer.Receive)
+	for range 20 {
+		require.NoError(t, client.Frame(time.Second/60))
+		server.Replicate()
+	}
+	require.Equal(t, []string{"first", "last"}, calls)
+	remove()
+	peer.Disconnect(replication.Reason{})
+	require.Equal(t, []string{"first", "last", "also gone"}, calls)
+}
