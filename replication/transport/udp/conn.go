@@ -7,18 +7,20 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+	"github.com/arche-replicate/arche-replicate/replication/transport/internal/link"
 )
-
-const connInbox = 1024 // packets that wait for Poll
 
 // ConnStats counts the datagrams of a client's socket.
 type ConnStats struct {
-	Received   uint64 // datagrams
-	Cookies    uint64 // of them, cookies of the server
-	Strangers  uint64 // datagrams that are not from the server
+	Received   uint64 // packets
 	InboxFull  uint64 // packets dropped, since 1,024 waited for Poll
+	Cookies    uint64 // cookies of the server
+	Strangers  uint64 // datagrams that are not from the server
+	NotOpened  uint64 // packets that the function of WithSeal refused
 	ReadErrors uint64 // errors of the socket
 }
 
@@ -28,27 +30,36 @@ type Conn struct {
 	conn   *net.UDPConn
 	client *replication.Client
 	server netip.AddrPort
+	opts   *options
+	paths  [2]*netsim.Path
+	inbox  link.Inbox
 	done   chan struct{}
-	taken  [][]byte
-	out    []byte // header and packet
+	sealed []byte // of the goroutine that sends: header and packet
+	opened []byte // of the reader
 	closed bool
 
 	proven atomic.Bool // the server has answered a packet, so it knows the address
 
 	mu     sync.Mutex // guards what follows
 	cookie [cookieSize]byte
-	inbox  [][]byte
-	free   [][]byte
 	stats  ConnStats
 }
 
+// Ways of packets.
+const (
+	up = iota
+	down
+)
+
 // Dial opens a socket to a server's address, such as "game.example:9000", and
 // gives the client its send function. It does not wait for the server:
-// Client.Frame connects, and Client.Err reports how that goes.
-func Dial(address string, client *replication.Client) (*Conn, error) {
+// Client.Frame connects, and Client.Err reports how that goes. The error reports
+// an address that is wrong or unknown.
+func Dial(address string, client *replication.Client, opts ...Option) (*Conn, error) {
 	if client == nil {
-		panic("udp: Dial needs a client: replication.NewClient makes one, with a nil send function")
+		panic("udp: Dial needs a client: replication.NewClient makes one")
 	}
+	o := settings(true, opts)
 	to, err := net.ResolveUDPAddr("udp", address)
 	if err != nil {
 		return nil, fmt.Errorf("udp: dial %q: %w", address, err)
@@ -64,44 +75,54 @@ func Dial(address string, client *replication.Client) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("udp: %w", err)
 	}
-	c := &Conn{conn: conn, client: client, server: server, done: make(chan struct{})}
-	client.SetSend(c.send)
+	c := &Conn{conn: conn, client: client, server: server, opts: o, done: make(chan struct{})}
+	send := c.transmit
+	if n := o.network; n != nil {
+		c.paths = [2]*netsim.Path{up: n.Through(c.transmit), down: n.Through(c.inbox.Put)}
+		send = c.paths[up].Send
+	}
+	client.SetSend(send)
 	go c.read()
 	return c, nil
 }
 
-func (c *Conn) send(packet []byte) error {
-	if c.proven.Load() {
-		_, err := c.conn.WriteToUDPAddrPort(packet, c.server)
-		return err
+// transmit sends a packet.
+func (c *Conn) transmit(packet []byte) (err error) {
+	out := c.sealed[:0]
+	if !c.proven.Load() {
+		c.mu.Lock()
+		out = append(append(out, magic...), c.cookie[:]...)
+		c.mu.Unlock()
 	}
-	c.mu.Lock()
-	c.out = append(append(append(c.out[:0], magic...), c.cookie[:]...), packet...)
-	c.mu.Unlock()
-	_, err := c.conn.WriteToUDPAddrPort(c.out, c.server)
+	switch {
+	case c.opts.seal != nil:
+		if out, err = c.opts.seal(out, packet, c.server); err != nil {
+			return fmt.Errorf("udp: the function of WithSeal refused a packet: %w", err)
+		}
+		c.sealed, packet = out, out
+	case len(out) > 0:
+		out = append(out, packet...)
+		c.sealed, packet = out, out
+	}
+	_, err = c.conn.WriteToUDPAddrPort(packet, c.server)
 	return err
 }
 
 // Poll gives the client what has arrived. It never waits. Call it before
 // Client.Frame.
 func (c *Conn) Poll() {
-	c.mu.Lock()
-	c.taken, c.inbox = c.inbox, c.taken[:0]
-	c.mu.Unlock()
-	for _, packet := range c.taken {
-		_ = c.client.Receive(packet) // counted in Client.Stats
+	if !c.closed {
+		c.inbox.Poll(c.client)
 	}
-	c.mu.Lock()
-	c.free = append(c.free, c.taken...)
-	c.mu.Unlock()
-	clear(c.taken)
 }
 
 // Stats returns what the connection has counted.
 func (c *Conn) Stats() ConnStats {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stats
+	s := c.stats
+	c.mu.Unlock()
+	s.Received, s.InboxFull = c.inbox.Counts()
+	return s
 }
 
 // Close disconnects the client, which notifies the server, and closes the socket.
@@ -112,6 +133,11 @@ func (c *Conn) Close() error {
 	}
 	c.closed = true
 	c.client.Disconnect(replication.Reason{})
+	for _, path := range c.paths {
+		if path != nil {
+			path.Close()
+		}
+	}
 	err := c.conn.Close()
 	<-c.done
 	return err
@@ -119,42 +145,52 @@ func (c *Conn) Close() error {
 
 func (c *Conn) read() {
 	defer close(c.done)
-	buf := make([]byte, 1<<16)
+	buf := make([]byte, mostBytes)
 	for {
 		n, from, err := c.conn.ReadFromUDPAddrPort(buf)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		c.take(buf[:n], unmap(from), err)
+		if err != nil {
+			c.count(&c.stats.ReadErrors)
+			time.Sleep(afterError)
+			continue
+		}
+		c.take(buf[:n], unmap(from))
 	}
 }
 
-func (c *Conn) take(data []byte, from netip.AddrPort, err error) {
+func (c *Conn) count(counter *uint64) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case err != nil:
-		c.stats.ReadErrors++
-		return
-	case from != c.server:
-		c.stats.Strangers++
+	*counter++
+	c.mu.Unlock()
+}
+
+func (c *Conn) take(data []byte, from netip.AddrPort) {
+	if from != c.server {
+		c.count(&c.stats.Strangers)
 		return
 	}
-	c.stats.Received++
 	if cookie, packet, ok := split(data); ok && len(packet) == 0 {
+		c.mu.Lock()
 		c.stats.Cookies++
 		c.cookie = [cookieSize]byte(cookie)
+		c.mu.Unlock()
 		c.proven.Store(false) // the server does not know the address, or no longer
 		return
 	}
+	if c.opts.open != nil {
+		opened, err := c.opts.open(c.opened[:0], data, from)
+		if err != nil {
+			c.count(&c.stats.NotOpened)
+			return
+		}
+		c.opened, data = opened, opened
+	}
 	c.proven.Store(true)
-	if len(c.inbox) >= connInbox {
-		c.stats.InboxFull++
+	if path := c.paths[down]; path != nil {
+		_ = path.Send(data) // counted by the network
 		return
 	}
-	var room []byte
-	if n := len(c.free); n > 0 {
-		room, c.free = c.free[n-1], c.free[:n-1]
-	}
-	c.inbox = append(c.inbox, append(room[:0], data...))
+	_ = c.inbox.Put(data)
 }

@@ -1,7 +1,9 @@
 package udp
 
 import (
+	"fmt"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,8 +25,8 @@ func TestAClientWhoseAddressChangesUnnoticed(t *testing.T) {
 	port := p.conn.conn.LocalAddr().(*net.UDPAddr).AddrPort().Port()
 	until(t, h, func() bool {
 		frames++
-		for peer, r := range h.listener.peers {
-			if r.addr.Port() == port && peer.Connected() {
+		for peer := range h.server.Peers() {
+			if peer.Connected() && strings.HasSuffix(peer.Remote().Address, fmt.Sprint(":", port)) {
 				return true
 			}
 		}

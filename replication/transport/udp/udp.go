@@ -7,104 +7,93 @@
 //
 // Packets are neither encrypted nor authenticated: who can read them on their
 // way can forge them. Use the package on a LAN, in tests, and where that is
-// acceptable.
+// acceptable, or give it the game's own keys with [WithSeal]. Package quic is for
+// the internet.
 package udp
 
 import (
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
-	"hash"
 	"net/netip"
 	"time"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+	"github.com/arche-replicate/arche-replicate/replication/transport"
 )
 
-// A datagram of a client that does not know yet whether the server knows its address begins with a
-// header: magic, then the server's cookie or zeros. The server answers with such a header alone.
-const (
-	magic      = "\xf7replUDP"
-	cookieSize = 16
-	headerSize = len(magic) + cookieSize
-
-	maxPacket    = 2048 // larger datagrams are dropped
-	cookiePeriod = 30 * time.Second
-)
-
-// An Option is a setting of Listen.
+// An Option is a setting of Listen or Dial.
 type Option func(*options)
 
 type options struct {
-	maxPeers, maxPerIP, inbox, helloRate int
-	now                                  func() time.Duration
+	dial       bool // else Listen
+	limits     transport.Limits
+	helloRate  int
+	network    *netsim.Network
+	seal, open func(dst, packet []byte, address netip.AddrPort) ([]byte, error)
+	now        func() time.Duration
 }
 
-// WithMaxPeers bounds the peers of a listener, 256 by default.
-func WithMaxPeers(n int) Option {
-	return positive("WithMaxPeers", n, func(o *options) { o.maxPeers = n })
+// DefaultHelloRate is the number of answers to strangers per second without [WithHelloRate].
+const DefaultHelloRate = 2000
+
+// WithLimits bounds what clients take. It is for Listen.
+func WithLimits(l transport.Limits) Option {
+	return func(o *options) { o.onlyListen("WithLimits"); o.limits = l }
 }
 
-// WithMaxPerIP bounds the peers with one IP address, or for IPv6 one /64
-// network, 8 by default.
-func WithMaxPerIP(n int) Option {
-	return positive("WithMaxPerIP", n, func(o *options) { o.maxPerIP = n })
-}
-
-// WithInbox bounds the packets of a peer that wait for Poll, 64 by default.
-func WithInbox(packets int) Option {
-	return positive("WithInbox", packets, func(o *options) { o.inbox = packets })
-}
-
-// WithHelloRate bounds the answers to strangers, all together, per second: 2,000
-// by default.
+// WithHelloRate bounds the answers to addresses that have proven nothing, all
+// together, per second: 2,000 by default. It is for Listen.
 func WithHelloRate(perSecond int) Option {
-	return positive("WithHelloRate", perSecond, func(o *options) { o.helloRate = perSecond })
-}
-
-func positive(name string, n int, set Option) Option {
-	if n < 1 {
-		panic(fmt.Sprintf("udp: %s(%d): give a positive number", name, n))
+	if perSecond < 1 {
+		panic(fmt.Sprintf("udp: WithHelloRate(%d): give a positive number", perSecond))
 	}
-	return set
+	return func(o *options) { o.onlyListen("WithHelloRate"); o.helloRate = perSecond }
 }
 
-// split returns the cookie and the packet of a datagram with a header.
-func split(datagram []byte) (cookie, packet []byte, ok bool) {
-	if len(datagram) < headerSize || string(datagram[:len(magic)]) != magic {
-		return nil, datagram, false
+// WithNetwork makes all packets go through a bad network, in both directions.
+func WithNetwork(n *netsim.Network) Option {
+	if n == nil {
+		panic("udp: WithNetwork: there is no network: netsim.NewNetwork makes one; leave the option out for none")
 	}
-	return datagram[len(magic):headerSize], datagram[headerSize:], true
+	return func(o *options) { o.network = n }
 }
 
-// baker makes cookies: what proves an address is kept by its owner, not here.
-type baker struct {
-	mac hash.Hash
-	in  [26]byte // address, port, period
-	sum [sha256.Size]byte
-}
-
-func newBaker() baker {
-	var secret [32]byte
-	_, _ = rand.Read(secret[:]) // never fails
-	return baker{mac: hmac.New(sha256.New, secret[:])}
-}
-
-// cookie returns the cookie of an address in a period. It is valid until the next call.
-func (b *baker) cookie(addr netip.AddrPort, period uint64) []byte {
-	ip := addr.Addr().As16()
-	copy(b.in[:], ip[:])
-	binary.LittleEndian.PutUint16(b.in[16:], addr.Port())
-	binary.LittleEndian.PutUint64(b.in[18:], period)
-	b.mac.Reset()
-	b.mac.Write(b.in[:])
-	return b.mac.Sum(b.sum[:0])[:cookieSize]
-}
-
-// proves reports whether the cookie is one of the address, of this period or the last.
-func (b *baker) proves(cookie []byte, addr netip.AddrPort, period uint64) bool {
-	if hmac.Equal(cookie, b.cookie(addr, period)) {
-		return true
+// WithSeal encrypts and authenticates packets with keys of the game's own, such as
+// those of a login server. Both ends need it.
+//
+// seal appends the sealed packet to dst; open appends the packet that was sealed,
+// or returns an error, and the packet is dropped and counted. address is the other
+// end's. dst and packet don't overlap, and are the caller's again afterwards. A
+// sealed packet is larger: lower [replication.WithMTU] by as much. open is called on the goroutine of the
+// socket, seal on the one of the loop, or of the network of [WithNetwork].
+func WithSeal(seal, open func(dst, packet []byte, address netip.AddrPort) ([]byte, error)) Option {
+	if seal == nil || open == nil {
+		panic("udp: WithSeal needs both functions: one that seals packets and one that opens them")
 	}
-	return period > 0 && hmac.Equal(cookie, b.cookie(addr, period-1))
+	return func(o *options) { o.seal, o.open = seal, open }
 }
+
+func (o *options) onlyListen(name string) {
+	if o.dial {
+		panic("udp: Dial: " + name + " is an option of Listen: leave it out")
+	}
+}
+
+func settings(dial bool, opts []Option) *options {
+	start := time.Now()
+	o := &options{dial: dial, helloRate: DefaultHelloRate, now: func() time.Duration { return time.Since(start) }}
+	for _, opt := range opts {
+		if opt == nil {
+			panic("udp: an option is nil: leave it out")
+		}
+		opt(o)
+	}
+	return o
+}
+
+func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
+
+// mostBytes is more than any datagram has.
+const mostBytes = 1 << 16
+
+// afterError is the pause after an error of a socket, so that one that stays does not keep a processor busy.
+const afterError = time.Millisecond

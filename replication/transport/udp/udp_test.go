@@ -2,6 +2,7 @@ package udp
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/transport"
 )
 
 type position struct {
@@ -78,9 +80,8 @@ func TestAClientConnectsAndLeaves(t *testing.T) {
 	until(t, h, p.connected, p)
 	require.True(t, p.conn.proven.Load(), "bare packets from now on")
 	require.NoError(t, p.conn.Close())
-	until(t, h, func() bool { return len(h.listener.peers) == 0 })
+	until(t, h, func() bool { return h.listener.Stats().Peers == 0 })
 	require.Empty(t, h.listener.table)
-	require.Empty(t, h.listener.perIP)
 }
 
 func TestAServerDisconnectsItsPeers(t *testing.T) {
@@ -112,7 +113,7 @@ func TestAClientsNewAddress(t *testing.T) {
 }
 
 func TestPeersPerIPAreBounded(t *testing.T) {
-	h := serve(t, "127.0.0.1:0", WithMaxPerIP(1))
+	h := serve(t, "127.0.0.1:0", WithLimits(transport.Limits{PeersPerIP: 1}))
 	p := dial(t, h)
 	until(t, h, p.connected, p)
 	q := dial(t, h)
@@ -137,23 +138,38 @@ func still(t testing.TB, now *time.Duration, opts ...Option) *Listener {
 	return l
 }
 
+// hello is a real packet with which a client asks for a session.
+func hello(t testing.TB) (packet []byte) {
+	world := ecs.NewWorld()
+	c := replication.NewClient(&world, schema())
+	c.SetSend(func(p []byte) error { packet = append([]byte(nil), p...); return nil })
+	require.NoError(t, c.Frame(time.Second))
+	require.NotEmpty(t, packet)
+	return packet
+}
+
+func headed(cookie, packet []byte) []byte {
+	return append(append([]byte(magic), cookie...), packet...)
+}
+
 func TestCookiesProveOneAddressForAMinute(t *testing.T) {
 	now := time.Duration(0)
-	l := still(t, &now, WithInbox(1))
-	a, b := netip.MustParseAddrPort("10.0.0.1:1"), netip.MustParseAddrPort("10.0.0.1:2")
-	hello := append([]byte(magic), make([]byte, cookieSize+64)...)
-	require.True(t, l.take(hello, a, nil))
-	copy(hello, l.answer[:])
-	require.True(t, l.take(hello, b, nil), "another port's cookie")
+	l := still(t, &now, WithLimits(transport.Limits{Inbox: 1}))
+	a, b := netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2")
+	require.True(t, l.take(headed(make([]byte, cookieSize), hello(t)), a))
+	cookie := append([]byte(nil), l.answer[len(magic):]...)
+	require.True(t, l.take(headed(cookie, hello(t)), b), "another port's cookie")
 	require.EqualValues(t, 1, l.stats.BadCookie)
 	now = 61 * time.Second
-	require.True(t, l.take(hello, a, nil), "too old")
+	require.True(t, l.take(headed(cookie, hello(t)), a), "too old")
 	require.EqualValues(t, 2, l.stats.BadCookie)
-	require.Empty(t, l.table, "nothing is kept")
 	now = 59 * time.Second
-	require.False(t, l.take(hello, a, nil))
-	require.False(t, l.take(hello, a, nil))
-	require.EqualValues(t, 1, l.stats.InboxFull)
+	require.False(t, l.take(headed(cookie, make([]byte, 100)), a))
+	require.EqualValues(t, 1, l.stats.NoHello)
+	require.Empty(t, l.table, "nothing is kept")
+	require.False(t, l.take(headed(cookie, hello(t)), a))
+	require.False(t, l.take(headed(cookie, hello(t)), a))
+	require.EqualValues(t, 1, l.Stats().InboxFull)
 	require.Len(t, l.table, 1)
 }
 
@@ -164,7 +180,7 @@ func TestAnswersToStrangersAreBounded(t *testing.T) {
 	packet := make([]byte, 64)
 	for i := range 100_000 { // in a second
 		now = time.Duration(i) * 10 * time.Microsecond
-		if l.take(packet, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 9), nil) {
+		if l.take(packet, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 9)) {
 			answers++
 		}
 	}
@@ -173,41 +189,81 @@ func TestAnswersToStrangersAreBounded(t *testing.T) {
 	require.EqualValues(t, 100_000-answers, l.stats.RateLimit)
 }
 
+// A flood from one address leaves answers for others.
+func TestAFloodFromOneAddress(t *testing.T) {
+	now := time.Duration(0)
+	s := newStrangers(800, now)
+	flood, others := 0, 0
+	for i := range 100_000 {
+		now = time.Duration(i) * 10 * time.Microsecond
+		if s.allow(netip.MustParseAddrPort("127.0.0.1:1"), now) {
+			flood++
+		}
+		if i%1000 == 0 && s.allow(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, 0, byte(i / 1000)}), 9), now) {
+			others++
+		}
+	}
+	require.InDelta(t, 200, flood, 1)
+	require.Greater(t, others, 90, "of 100; few share the bucket")
+}
+
 func TestNoSteadyStateAllocation(t *testing.T) {
 	now := time.Duration(0)
 	l := still(t, &now)
-	a := netip.MustParseAddrPort("10.0.0.1:1")
-	stranger := make([]byte, 64)
-	r := &remote{addr: a, gone: true} // its packets go nowhere
-	l.table[a] = r
+	a := netip.MustParseAddrPort("127.0.0.1:1")
+	require.True(t, l.take(headed(make([]byte, cookieSize), hello(t)), a))
+	require.False(t, l.take(headed(l.answer[len(magic):], hello(t)), a))
+	l.Poll()
+	stranger, garbage := make([]byte, 64), make([]byte, 20)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		for range 32 {
-			l.take(stranger, a, nil)
-			l.take(stranger, netip.MustParseAddrPort("10.0.0.2:1"), nil)
+			l.take(garbage, a)
+			l.take(stranger, netip.MustParseAddrPort("127.0.0.2:1"))
 		}
 		l.Poll()
 	}))
 }
 
 func FuzzDatagrams(f *testing.F) {
-	f.Add([]byte(magic))
-	f.Add(append([]byte(magic), make([]byte, 100)...))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		now := time.Duration(0)
-		l := still(t, &now)
-		if l.take(data, netip.MustParseAddrPort("10.0.0.1:1"), nil) && len(data) < len(l.answer) {
+	f.Add([]byte(magic), false)
+	f.Add(headed(make([]byte, cookieSize), hello(f)), false)
+	f.Add(hello(f), true)
+	now := time.Duration(0)
+	l := still(f, &now, WithLimits(transport.Limits{PeersPerIP: 1 << 20, Peers: 1 << 20}))
+	a := netip.MustParseAddrPort("127.0.0.1:1")
+	f.Fuzz(func(t *testing.T, data []byte, proven bool) {
+		l.strangers = newStrangers(1000, now)
+		if proven { // what a client sends that has a cookie
+			data = headed(l.baker.cookie(a, 0), data)
+		}
+		if l.take(data, a) && len(data) < len(l.answer) {
 			t.Fatal("an answer is larger than what asked")
 		}
-		if len(l.table) > 0 {
+		if !proven && len(l.table) > 0 {
 			t.Fatal("a stranger is kept without a cookie")
 		}
-		c := &Conn{server: netip.MustParseAddrPort("10.0.0.1:1")}
-		c.take(data, c.server, nil)
+		l.Poll()
+		for _, p := range slices.Collect(l.server.Peers()) {
+			p.Disconnect(replication.Reason{})
+		}
+		clear(l.table)
+		c := &Conn{server: a, opts: l.opts}
+		c.take(data, c.server)
 	})
 }
 
 func TestMisuse(t *testing.T) {
 	require.Panics(t, func() { _, _ = Listen(":0", nil) })
 	require.Panics(t, func() { _, _ = Dial(":1", nil) })
-	require.Panics(t, func() { WithInbox(0) })
+	require.Panics(t, func() { _, _ = Listen(":0", nil, nil) })
+	require.Panics(t, func() { WithHelloRate(0) })
+	require.Panics(t, func() { WithNetwork(nil) })
+	require.Panics(t, func() { WithSeal(nil, nil) })
+	world := ecs.NewWorld()
+	require.PanicsWithValue(t, "udp: Dial: WithHelloRate is an option of Listen: leave it out", func() {
+		_, _ = Dial("127.0.0.1:9", replication.NewClient(&world, schema()), WithHelloRate(1))
+	})
+	require.PanicsWithValue(t, "udp: Limits.Inbox is -1: give a positive number, or 0 for the default", func() {
+		_, _ = Listen("127.0.0.1:0", replication.NewServer(&world, schema()), WithLimits(transport.Limits{Inbox: -1}))
+	})
 }
