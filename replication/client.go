@@ -38,8 +38,8 @@ type Client struct {
 	attached []func(dt time.Duration) // called in Frame, when the world is up to date
 }
 
-// NewClient returns a client that makes the world follow a server's. The schema must equal the server's. NewClient freezes
-// it. A transport's Dial gives the client its send function, or [Client.SetSend].
+// NewClient returns a client that makes the world follow a server's. The schema must equal the server's. NewClient
+// freezes it. A transport's Dial gives the client its send function, or [Client.SetSend].
 //
 // Replicas, the client's copies of the server's entities, carry the component [Replica]. The user may add components to
 // them that are not in the schema, and remove replicas or their components: they stay removed until the server spawns

@@ -106,7 +106,7 @@ func TestNoMethodPanicsWithoutASentence(t *testing.T) {
 	types := []any{
 		&Server{}, &Client{}, &Peer{}, &EntitySet{}, &Group{}, &Grid{}, &Schema{}, &Replica{}, &Replicated{}, &Divergence{},
 		&DisconnectError{}, &SchemaError{}, &FieldStats{}, &Reason{}, &Interest{}, &NetID{}, &CodecField{}, &ClientStats{},
-		&PeerStats{}, &ServerStats{}, new(Coding), new(ReasonCode), new(Status), &Time{},
+		&PeerStats{}, &ServerStats{}, new(Coding), new(Remote), new(ReasonCode), new(Status), &Time{},
 	}
 	made := map[string]bool{"Server": true, "Client": true, "Peer": true, "EntitySet": true, "Group": true} // made by functions only
 	public := map[string]bool{}

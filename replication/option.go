@@ -25,7 +25,7 @@ type ClientOption interface{ clientOption }
 // A PeerOption configures a [Peer]. Every [PathOption] is one.
 type PeerOption interface{ applyToPeer(*peerOptions) }
 
-// A PathOption says what the path to a client carries. It may be given to [Server.Connect], for one peer, and to
+// A PathOption is about what the path to a client carries. It may be given to [Server.Connect], for one peer, and to
 // [NewServer], for those that have none of their own.
 type PathOption interface {
 	ServerOption

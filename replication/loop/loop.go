@@ -98,7 +98,7 @@ func WithClock(c Clock) Option {
 // WithCatchUp allows. Skipped ticks get no number. It panics if perSecond isn't
 // between 1 and 1,000,000.
 func Ticks(ctx context.Context, perSecond int, opts ...Option) iter.Seq[int] {
-	s := apply("Ticks", ctx, perSecond, opts)
+	s := apply(ctx, "Ticks", perSecond, opts)
 	return func(yield func(int) bool) { s.ticks(ctx, perSecond, yield) }
 }
 
@@ -107,11 +107,11 @@ func Ticks(ctx context.Context, perSecond int, opts ...Option) iter.Seq[int] {
 // late aren't repeated: the next one is longer. It panics if perSecond isn't
 // between 1 and 1,000,000.
 func Frames(ctx context.Context, perSecond int, opts ...Option) iter.Seq[time.Duration] {
-	s := apply("Frames", ctx, perSecond, opts)
+	s := apply(ctx, "Frames", perSecond, opts)
 	return func(yield func(time.Duration) bool) { s.frames(ctx, perSecond, yield) }
 }
 
-func apply(name string, ctx context.Context, perSecond int, opts []Option) settings {
+func apply(ctx context.Context, name string, perSecond int, opts []Option) settings {
 	if ctx == nil {
 		panic("loop: " + name + ": the context is nil; use context.Background() for a loop that ends by break alone")
 	}

@@ -16,7 +16,9 @@ type room struct {
 
 // rooms is the table. Arrows point down: a room imports only rooms below it.
 var rooms = []room{
-	{face + "/transport/udp", "UDP sockets for servers and clients", "replication"},
+	{face + "/transport/udp", "UDP sockets for servers and clients", "replication/transport/internal/link replication/transport replication/netsim replication"},
+	{face + "/transport/internal/link", "from the goroutines of sockets to the one of a loop", "replication/transport replication/netsim replication seam"},
+	{face + "/transport", "what transports have in common", ""},
 	{face + "/netsim", "a bad network, by steps or by the clock", ""},
 	{face + "/loop", "ticks and frames by the clock", ""},
 	{face + "/rewind", "what a client showed when it gave an input", "replication seam message ackstate arrival archeutil blend schema history wire bitset delta ecs"},

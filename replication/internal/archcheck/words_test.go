@@ -46,8 +46,6 @@ var privateWords = []struct{ words, instead string }{
 	{"facet facets", "sub-entity"},
 	{"shape shapes shaped", "component layout"},
 	{"bye byes", "disconnect"},
-	{"seal seals sealed sealing", "checksum; of a schema, freeze"},
-	{"origin origins", "server instance"},
 	{"lead leads leading", "input delay"},
 	{"beat beats", "tick estimate"},
 	{"eye eyes", "viewpoint"},

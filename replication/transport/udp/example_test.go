@@ -3,7 +3,6 @@ package udp_test
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"github.com/mlange-42/arche/ecs"
 
@@ -18,14 +17,16 @@ func Example() {
 	server := replication.NewServer(&world, replication.NewSchema())
 	listener, err := udp.Listen("127.0.0.1:0", server)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer listener.Close()
 
-	client := replication.NewClient(&clientWorld, replication.NewSchema()) // Dial gives it its send function
+	client := replication.NewClient(&clientWorld, replication.NewSchema())
 	conn, err := udp.Dial(listener.Addr().String(), client)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer conn.Close()
 
@@ -34,7 +35,8 @@ func Example() {
 		server.Replicate()
 		conn.Poll()
 		if err := client.Frame(dt); err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 		if client.Status() == replication.StatusConnected {
 			break

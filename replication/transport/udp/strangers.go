@@ -17,8 +17,8 @@ func (b *bucket) fill(now time.Duration) {
 	b.filled = now
 }
 
-// strangers bound the answers to addresses that have proven nothing: all of them, and those with one IP address, or with
-// some others that share its bucket, to an eighth. So a flood from one address leaves answers for others.
+// strangers bound the answers to addresses that have proven nothing: all of them, and those with one IP address, or
+// with some others that share its bucket, to an eighth. So a flood from one address leaves answers for others.
 type strangers struct {
 	all  bucket
 	some [64]bucket

@@ -79,8 +79,8 @@ type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }
 
-// A Conn keeps a socket to a server open for a client: it dials when the client wants to send, and again when the socket
-// has failed. Poll and Close are for the goroutine of the client's loop.
+// A Conn keeps a socket to a server open for a client: it dials when the client wants to send, and again when the
+// socket has failed. Poll and Close are for the goroutine of the client's loop.
 type Conn struct {
 	name   string
 	client *replication.Client

@@ -18,8 +18,8 @@ import (
 // server has ended, so that a client to which the reason got lost learns it.
 const patience = 10 * time.Second
 
-// A Hub has the connections of a listener. Open, and the methods of links, are for any goroutine; Poll and Close are for
-// the one of the loop.
+// A Hub has the connections of a listener. Open, and the methods of links, are for any goroutine; Poll and Close are
+// for the one of the loop.
 type Hub struct {
 	name    string // of the transport
 	server  *replication.Server
@@ -73,10 +73,10 @@ type Socket struct {
 	Send    func(packet []byte) error
 	// Blocks is set if Send may wait for the network. It is called on a goroutine of the link's then.
 	Blocks bool
-	// Close closes the socket, which ends a call of Send. It is called once, when the packets are sent or have waited for
-	// long, on any goroutine.
+	// Close closes the socket, which ends a call of Send. It is called once, when the packets are sent or have waited
+	// for long, on any goroutine.
 	Close func()
-	// Connectionless is set if nothing tells the server that a client's socket is gone but the client's own goodbye.
+	// Connectionless is set if only the client's own disconnect reports that its socket is gone.
 	Connectionless bool
 	Peer           []replication.PeerOption
 }
@@ -102,7 +102,8 @@ func withDefaults(name string, l transport.Limits) transport.Limits {
 	}{{"Peers", &l.Peers, 256}, {"PeersPerIP", &l.PeersPerIP, 8}, {"Inbox", &l.Inbox, 64}, {"Outbox", &l.Outbox, 8}} {
 		switch {
 		case *f.value < 0:
-			panic(fmt.Sprintf("%s: Limits.%s is %d: give a positive number, or 0 for the default", name, f.field, *f.value))
+			panic(fmt.Sprintf("%s: Limits.%s is %d: give a positive number, or 0 for the default",
+				name, f.field, *f.value))
 		case *f.value == 0:
 			*f.value = f.usual
 		}
@@ -194,7 +195,8 @@ func (h *Hub) receive(l *Link, data []byte) {
 	}
 }
 
-// repeats gives a packet to a peer that has ended, and reports whether it told the client why. If not, the client knows.
+// repeats gives a packet to a peer that has ended, and reports whether it sent the client the reason. If not, the
+// client knows.
 func (l *Link) repeats(data []byte) bool {
 	l.replied = false
 	_ = l.peer.Receive(data)
@@ -224,7 +226,7 @@ func (h *Hub) ended(p *replication.Peer) {
 	delete(h.peers, p)
 	var why *replication.DisconnectError
 	if l.socket.Connectionless && errors.As(p.Err(), &why) && why.Remote {
-		h.drop(l) // nothing else tells that it has left
+		h.drop(l) // nothing else reports that it has left
 		return
 	}
 	h.rest(l)
@@ -235,7 +237,9 @@ func (h *Hub) hungUp(l *Link) {
 		return
 	}
 	if l.peer != nil && !l.idle {
-		l.peer.Disconnect(replication.Reason{Code: replication.ReasonClosed, Text: "the client's " + h.name + " connection has closed"})
+		l.peer.Disconnect(replication.Reason{
+			Code: replication.ReasonClosed, Text: "the client's " + h.name + " connection has closed",
+		})
 	}
 	h.drop(l)
 }
@@ -285,7 +289,8 @@ const lastWords = 500 * time.Millisecond
 
 func (l *Link) closeSocket() { l.closing.Do(l.socket.Close) }
 
-// Close disconnects the peers, which are notified, and closes the connections. It returns when their sockets are closed.
+// Close disconnects the peers, which are notified, and closes the connections. It returns when their sockets are
+// closed.
 func (h *Hub) Close() {
 	if h.closed {
 		return
@@ -340,7 +345,7 @@ func (l *Link) take(packet []byte) error {
 	return nil
 }
 
-// HangUp tells that the socket has closed.
+// HangUp reports that the socket has closed.
 func (l *Link) HangUp() {
 	l.hub.queue.mu.Lock()
 	defer l.hub.queue.mu.Unlock()

@@ -119,7 +119,7 @@ func TestLimits(t *testing.T) {
 	require.NoError(t, err, "there is room again")
 }
 
-func TestWhoSaysNothingIsDropped(t *testing.T) {
+func TestSilentLinksAreDropped(t *testing.T) {
 	g := newGame(t, transport.Limits{})
 	p := g.mustDial("10.0.0.1:1")
 	for range 11 {
@@ -179,7 +179,7 @@ func TestTheNextSessionOfALink(t *testing.T) {
 	g.play(20, p, q)
 	q.client.Disconnect(replication.Reason{})
 	g.play(1, p)
-	require.True(t, q.isClosed(), "nothing else will tell that it has left")
+	require.True(t, q.isClosed(), "nothing else reports that it has left")
 }
 
 func TestABlockedSocketHoldsUpNobody(t *testing.T) {
