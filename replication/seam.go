@@ -2,6 +2,7 @@ package replication
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 )
@@ -20,20 +21,28 @@ func init() {
 			Attached: &c.attached, Fail: c.fail,
 		}
 	}
-	seam.OfServer = func(server any) seam.Server {
-		s, ok := server.(*Server)
-		if !ok {
-			panic(fmt.Sprintf("replication: a %T is no server: NewServer makes one", server))
+}
+
+var serversShown sync.Once
+
+// showServers is called by NewServer and not by init, so that the linker leaves servers out of programs with clients only.
+func showServers() {
+	serversShown.Do(func() {
+		seam.OfServer = func(server any) seam.Server {
+			s, ok := server.(*Server)
+			if !ok {
+				panic(fmt.Sprintf("replication: a %T is no server: NewServer makes one", server))
+			}
+			s.mustExist()
+			return seam.Server{Schema: s.schema, Opts: &s.opts, Snap: &s.snap, Captured: &s.captured}
 		}
-		s.mustExist()
-		return seam.Server{Schema: s.schema, Opts: &s.opts, Snap: &s.snap, Captured: &s.captured}
-	}
-	seam.OfPeer = func(peer any) seam.Peer {
-		p, ok := peer.(*Peer)
-		if !ok {
-			panic(fmt.Sprintf("replication: a %T is no peer: Server.Connect returns one", peer))
+		seam.OfPeer = func(peer any) seam.Peer {
+			p, ok := peer.(*Peer)
+			if !ok {
+				panic(fmt.Sprintf("replication: a %T is no peer: Server.Connect returns one", peer))
+			}
+			p.mustExist()
+			return seam.Peer{Server: p.server, Acked: &p.acked, Messages: p.messages}
 		}
-		p.mustExist()
-		return seam.Peer{Server: p.server, Acked: &p.acked, Messages: p.messages}
-	}
+	})
 }

@@ -54,6 +54,7 @@ type Server struct {
 //
 // Panics if the world is locked, or if the world or the schema is nil.
 func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
+	showServers()
 	checkWorld("NewServer", world)
 	if schema == nil {
 		panic("replication: NewServer needs a schema: make one with NewSchema")

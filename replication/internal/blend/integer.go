@@ -9,7 +9,7 @@ import (
 )
 
 type integer interface {
-	int8 | int16 | int32 | int64 | int | uint8 | uint16 | uint32 | uint64 | uint
+	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
 }
 
 // integerMix has the functions and the range of one type.
@@ -22,6 +22,12 @@ type integerMix struct {
 // integers returns the functions for a kind, and false if that is no integer.
 func integers(kind reflect.Kind) (m integerMix, ok bool) {
 	switch kind {
+	case reflect.Int:
+		kind = [...]reflect.Kind{4: reflect.Int32, 8: reflect.Int64}[unsafe.Sizeof(int(0))]
+	case reflect.Uint:
+		kind = [...]reflect.Kind{4: reflect.Uint32, 8: reflect.Uint64}[unsafe.Sizeof(uint(0))]
+	}
+	switch kind {
 	case reflect.Int8:
 		return integersOf[int8](), true
 	case reflect.Int16:
@@ -30,8 +36,6 @@ func integers(kind reflect.Kind) (m integerMix, ok bool) {
 		return integersOf[int32](), true
 	case reflect.Int64:
 		return integersOf[int64](), true
-	case reflect.Int:
-		return integersOf[int](), true
 	case reflect.Uint8:
 		return integersOf[uint8](), true
 	case reflect.Uint16:
@@ -40,8 +44,6 @@ func integers(kind reflect.Kind) (m integerMix, ok bool) {
 		return integersOf[uint32](), true
 	case reflect.Uint64:
 		return integersOf[uint64](), true
-	case reflect.Uint:
-		return integersOf[uint](), true
 	}
 	return m, false
 }
@@ -85,13 +87,17 @@ func mixRound[T integer](_ *part, dst, from, second unsafe.Pointer, f float32) {
 // mixCircle is for integers that go round in a range.
 func mixCircle[T integer](p *part, dst, from, second unsafe.Pointer, f float32) {
 	a, b := *(*T)(from), *(*T)(second)
+	code := p.circle(p.codec.WrapCode(int64(a), a > 0), p.codec.WrapCode(int64(b), b > 0), f)
+	*(*T)(dst) = T(p.codec.IntegerValue(code, 0))
+}
+
+// circle returns the code between two.
+func (p *part) circle(start, end uint64, f float32) (code uint64) {
 	turn := p.codec.Max + 1 // 0 for all that 64 bits have, which the arithmetic takes as well
-	start, end := p.codec.WrapCode(int64(a), a > 0), p.codec.WrapCode(int64(b), b > 0)
 	up := end - start
 	if end < start {
 		up += turn
 	}
-	var code uint64
 	if up <= p.codec.Max/2 {
 		way := around(up, f, turn)
 		if code = start + way; code < start || code > p.codec.Max {
@@ -103,7 +109,7 @@ func mixCircle[T integer](p *part, dst, from, second unsafe.Pointer, f float32) 
 			code += turn
 		}
 	}
-	*(*T)(dst) = T(p.codec.IntegerValue(code, 0))
+	return code
 }
 
 // mixFlags is copyBytes for flags. It leaves the bits alone that are not replicated.

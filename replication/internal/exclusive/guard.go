@@ -136,13 +136,12 @@ func stack() (calls []string) {
 		frame, more = frames.Next()
 		name, ours := strings.CutPrefix(frame.Function, "github.com/arche-replicate/arche-replicate/replication")
 		name, called := strings.CutPrefix(name, ".")
-		name = plain.Replace(name)
+		for _, noise := range [...]string{"(*", ")", "[...]"} { // not what a user writes
+			name = strings.ReplaceAll(name, noise, "")
+		}
 		if last := name[strings.LastIndexByte(name, '.')+1:]; ours && called && last[0] >= 'A' && last[0] <= 'Z' {
 			calls = append(calls, name)
 		}
 	}
 	return calls
 }
-
-// plain turns the names of functions into what a user writes.
-var plain = strings.NewReplacer("(*", "", ")", "", "[...]", "")

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/bits"
 	"reflect"
+	"strconv"
 	"sync/atomic"
 	"unicode"
 	"unsafe"
@@ -72,7 +73,7 @@ type CodecField struct {
 // codec returns the codec of the column.
 func (cf *CodecField) codec(tag *field.Tag) (*field.Codec, error) {
 	for _, r := range cf.Name {
-		if r == '.' || r == '[' || unicode.IsSpace(r) || !unicode.IsGraphic(r) || r == unicode.ReplacementChar {
+		if r == '.' || r == '[' || unicode.IsSpace(r) || !strconv.IsGraphic(r) || r == unicode.ReplacementChar {
 			return nil, fmt.Errorf("the codec's field name %q contains %q: use letters and digits", cf.Name, r)
 		}
 	}

@@ -5,6 +5,7 @@ package schema
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"unicode"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -126,7 +127,7 @@ func checkComponentName(name string) error {
 			"choose another with the option Name", name)
 	}
 	for _, r := range name {
-		if r == unicode.ReplacementChar || unicode.IsSpace(r) || !unicode.IsGraphic(r) {
+		if r == unicode.ReplacementChar || unicode.IsSpace(r) || !strconv.IsGraphic(r) {
 			return fmt.Errorf("the component name %q contains %q: use letters, digits and punctuation", name, r)
 		}
 	}

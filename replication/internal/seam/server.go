@@ -25,8 +25,8 @@ type Peer struct {
 }
 
 // OfServer returns the inside of a *replication.Server, and OfPeer that of a *replication.Peer. They
-// panic if there is none. Importing package replication sets them.
+// panic if there is none. The first replication.NewServer sets them.
 var (
-	OfServer func(server any) Server
-	OfPeer   func(peer any) Peer
+	OfServer = func(any) Server { panic("replication: there is no server: NewServer makes one") }
+	OfPeer   = func(any) Peer { panic("replication: there is no peer: Server.Connect returns one") }
 )

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -74,9 +72,7 @@ func (s *ServerSessions) sessionID(connection uint64, h *wire.Hello, first uint3
 	b = binary.LittleEndian.AppendUint32(b, first)
 	b = append(b, h.Codings)
 	b = binary.LittleEndian.AppendUint32(b, h.Slots)
-	mac := hmac.New(sha256.New, s.secret[:])
-	mac.Write(append(b, h.Data...))
-	id := binary.LittleEndian.Uint64(mac.Sum(b[:0]))
+	id := wire.MAC(&s.secret, append(b, h.Data...))
 	if id < wire.Epochs { // epochs are the low bits, and no session is 0
 		id |= wire.Epochs
 	}

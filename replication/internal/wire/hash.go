@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"crypto/rand"
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // Golden64 and Mix64 are the step and the output function of splitmix64 (after Steele,
 // Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014), for numbers that
@@ -18,8 +15,10 @@ func Mix64(z uint64) uint64 {
 }
 
 // Random64 returns a number that nobody can guess.
-func Random64() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails: see its documentation
-	return binary.LittleEndian.Uint64(b[:])
+func Random64() uint64 { return random64() }
+
+// MAC returns the first 8 bytes of HMAC-SHA256: nobody can compute it without the key.
+func MAC(key *[32]byte, data []byte) uint64 {
+	sum := hmacSHA256(key, data)
+	return binary.LittleEndian.Uint64(sum[:])
 }

@@ -1,0 +1,155 @@
+// Command wasm builds clients for browsers and prints how large they are, as a table.
+//
+//	go run ./wasm [-docs ..]
+//
+// With -docs the table also goes into benchmarks.md in that directory. The clients have the components and messages of
+// examples/arena.
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	docs := flag.String("docs", "", "`directory` of benchmarks.md, which gets the table")
+	flag.Parse()
+	if err := run(*docs); err != nil {
+		fmt.Fprintln(os.Stderr, "wasm:", err)
+		os.Exit(1)
+	}
+}
+
+func run(docs string) error {
+	table, err := table()
+	if err != nil {
+		return err
+	}
+	fmt.Print(table)
+	if docs == "" {
+		return nil
+	}
+	return insert(filepath.Join(docs, "benchmarks.md"), table)
+}
+
+// Each program is one of these files, with those of the arena's schema.
+//
+//go:embed testdata/*.go
+var sources embed.FS
+
+var programs = []struct{ name, what string }{
+	{"nothing", "Go and `syscall/js` only"},
+	{"replication", "a client"},
+	{"interpolation", "a client with interpolation"},
+}
+
+func table() (string, error) {
+	var b strings.Builder
+	b.WriteString("| program | MB | MB, gzip |\n|---|---:|---:|\n")
+	for _, p := range programs {
+		raw, zipped, err := build(p.name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "| %s | %.2f | %.3f |\n", p.what, float64(raw)/1e6, float64(zipped)/1e6)
+	}
+	return b.String(), nil
+}
+
+// build returns the size of a program, as it is and compressed.
+func build(name string) (raw, zipped int, err error) {
+	dir, err := os.MkdirTemp("", "wasm")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	list, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/arche-replicate/arche-replicate").Output()
+	if err != nil {
+		return 0, 0, err
+	}
+	root := strings.TrimSpace(string(list))
+	files, err := write(dir, root, name)
+	if err != nil {
+		return 0, 0, err
+	}
+	binary := filepath.Join(dir, "client.wasm")
+	cmd := exec.Command("go", append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", binary}, files...)...)
+	cmd.Dir = root // whose go.mod has what clients need
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return 0, 0, fmt.Errorf("build %s: %w: %s", name, err, out)
+	}
+	program, err := os.ReadFile(binary)
+	if err != nil {
+		return 0, 0, err
+	}
+	var compressed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
+	if err != nil {
+		return 0, 0, err
+	}
+	if _, err := w.Write(program); err != nil {
+		return 0, 0, err
+	}
+	if err := w.Close(); err != nil {
+		return 0, 0, err
+	}
+	return len(program), compressed.Len(), nil
+}
+
+// write puts the source files of a program into a directory; root is that of the library.
+func write(dir, root, name string) (files []string, err error) {
+	texts := map[string][]byte{}
+	names := []string{name + ".go"}
+	if name != "nothing" {
+		names = append(names, "client.go")
+		for _, file := range []string{"components.go", "messages.go"} {
+			texts[file], err = os.ReadFile(filepath.Join(root, "examples", "arena", file))
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, file := range names {
+		if texts[file], err = sources.ReadFile("testdata/" + file); err != nil {
+			return nil, err
+		}
+	}
+	for file, text := range texts {
+		path := filepath.Join(dir, file)
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			return nil, err
+		}
+		files = append(files, path)
+	}
+	return files, nil
+}
+
+// The lines of the page between which the table is.
+const (
+	tableBegin = "<!-- made by docs/benchmarks/wasm: begin -->\n"
+	tableEnd   = "<!-- made by docs/benchmarks/wasm: end -->\n"
+)
+
+// insert replaces the table of a page.
+func insert(page, table string) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	head, rest, begins := bytes.Cut(text, []byte(tableBegin))
+	_, tail, ends := bytes.Cut(rest, []byte(tableEnd))
+	if !begins || !ends {
+		return errors.New(page + " lacks the lines between which the table goes")
+	}
+	out := string(head) + tableBegin + "\n" + table + "\n" + tableEnd + string(tail)
+	return os.WriteFile(page, []byte(out), 0o644)
+}

@@ -1,0 +1,30 @@
+package archcheck
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestClientsInBrowsersAreSmall fails if a client in a browser links packages that are large and of no use there.
+// Compressed, the first two would add 0.1 and 0.06 MB to 1.5, net/http 0.6. docs/benchmarks measures all of it.
+func TestClientsInBrowsersAreSmall(t *testing.T) {
+	cmd := exec.Command("go", "list", "-deps", "./replication", "./replication/interpolation")
+	cmd.Dir = "../../.."
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := strings.Fields(string(out))
+	if !slices.Contains(deps, module+"/replication/interpolation") || !slices.Contains(deps, "syscall/js") {
+		t.Fatalf("go list does not name what it should: %v", deps)
+	}
+	for _, dep := range deps {
+		if dep == "regexp" || dep == "net" || strings.HasPrefix(dep, "net/") || strings.HasPrefix(dep, "crypto") {
+			t.Errorf("Clients in browsers import %s.", dep)
+		}
+	}
+}
