@@ -38,11 +38,13 @@ func runLocal(ctx context.Context, c *config, s *screen) (*report, error) {
 		return nil, err
 	}
 
-	h, pace := g.host, newPace(c)
+	h := g.host
 	picture := func() *picture { return g.picture(c) }
 	s.show(h.ticks, c.tickRate, picture)
-	for h.ticks < c.ticks && ctx.Err() == nil {
-		pace.wait(ctx)
+	for range c.pace(ctx) {
+		if h.ticks >= c.ticks {
+			break
+		}
 		if err := g.step(true); err != nil {
 			return nil, err
 		}

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/arche-replicate/arche-replicate/replication/loop"
 )
 
 // Exit codes.
@@ -19,9 +19,7 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program immediately
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(loop.Interrupt(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // run runs the program. When ctx is done it ends early, but properly.

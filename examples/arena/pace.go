@@ -2,39 +2,18 @@ package main
 
 import (
 	"context"
-	"time"
+	"iter"
+
+	"github.com/arche-replicate/arche-replicate/replication/loop"
 )
 
-// pace makes ticks last as long as they should.
-type pace struct {
-	tick time.Duration // 0: as fast as possible
-	next time.Time
-}
-
-func newPace(c *config) *pace {
-	if c.headless {
-		return &pace{}
+// pace yields ticks until ctx is done: at their rate, or as fast as possible without a screen.
+func (c *config) pace(ctx context.Context) iter.Seq[int] {
+	if !c.headless {
+		return loop.Ticks(ctx, c.tickRate)
 	}
-	return &pace{tick: time.Second / time.Duration(c.tickRate), next: time.Now()}
-}
-
-// wait returns at the time of the next tick, or when ctx is done.
-func (p *pace) wait(ctx context.Context) {
-	if p.tick == 0 {
-		return
-	}
-	p.next = p.next.Add(p.tick)
-	pause := time.Until(p.next)
-	if pause < -time.Second/4 {
-		p.next = time.Now() // too late to catch up: skip ticks
-	}
-	if pause <= 0 {
-		return
-	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+	return func(yield func(int) bool) {
+		for n := 0; ctx.Err() == nil && yield(n); n++ {
+		}
 	}
 }

@@ -46,9 +46,10 @@ func runServer(ctx context.Context, c *config, s *screen) (*report, error) {
 	}
 
 	p.lockstep = c.headless
-	pace := newPace(c)
-	for (c.ticks == 0 || p.ticks < c.ticks) && ctx.Err() == nil && p.present() > 0 {
-		pace.wait(ctx)
+	for range c.pace(ctx) {
+		if c.ticks != 0 && p.ticks >= c.ticks || p.present() == 0 {
+			break
+		}
 		p.admit()
 		p.tick(true)
 		s.show(p.ticks, c.tickRate, p.picture)

@@ -1,50 +1,35 @@
 // Package loop runs the steps of a game by the clock: a server's ticks at a
 // fixed rate, and a client's frames with the time that each took.
 //
-//	for range loop.Ticks(ctx, 60) {
+//	for range loop.Ticks(loop.Interrupt(), 60) {
 //		listener.Poll()
 //		// systems run
 //		server.Replicate()
 //	}
 //
-// A loop ends when its context does, or by break.
+// A loop ends when its context does, or by break. Time in which the machine
+// sleeps counts, unless the system's clock stops then.
 package loop
 
 import (
 	"context"
 	"fmt"
 	"iter"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 )
 
-// DefaultCatchUp is how many late ticks Ticks runs without a pause, see
-// WithCatchUp.
-const DefaultCatchUp = 5
-
-// Clock is the time that a loop goes by.
-type Clock interface {
-	// Now returns the time since any fixed moment. It must not go back.
-	Now() time.Duration
-	// Sleep waits for d, which is positive, or until ctx ends.
-	Sleep(ctx context.Context, d time.Duration)
-}
+const defaultCatchUp = 5 // ticks
 
 // An Option is a setting of Ticks or Frames.
 type Option func(*settings)
 
 type settings struct {
-	clock    Clock
 	catchUp  int
-	overload func(Overload)
+	overload func(skipped int)
 	stats    *Stats
-}
-
-// Overload is what a loop that can't keep its rate reports.
-type Overload struct {
-	// Skipped is the number of ticks that were left out now.
-	Skipped int
-	// Behind is how late the loop was before it left them out.
-	Behind time.Duration
 }
 
 // Stats counts what a loop did. The loop writes it before each step, on its own
@@ -52,14 +37,14 @@ type Overload struct {
 type Stats struct {
 	Steps     uint64 // ticks or frames that ran
 	Late      uint64 // ticks that began one tick or more after their time
-	Skipped   uint64 // ticks that never ran, for the loop was too far behind
+	Skipped   uint64 // ticks that never ran, because the loop was too far behind
 	Overloads uint64 // how often ticks were skipped
 }
 
 // WithCatchUp sets how many late ticks run one after another without a pause, 5
-// by default. A loop that is further behind skips the others, counts them in
-// Stats.Skipped, and goes on in time: a machine that is too slow becomes slow
-// motion, instead of falling behind for ever. n must be positive.
+// by default. A loop that is further behind skips all that are late, counts them
+// in Stats.Skipped, and goes on in time: on a machine that is too slow, the game
+// is in slow motion instead of falling behind forever. n must be positive.
 func WithCatchUp(n int) Option {
 	if n < 1 {
 		panic(fmt.Sprintf("loop: WithCatchUp(%d): give a positive number of ticks", n))
@@ -67,9 +52,10 @@ func WithCatchUp(n int) Option {
 	return func(s *settings) { s.catchUp = n }
 }
 
-// WithOverload sets the function that is called when ticks are skipped, on the
-// loop's goroutine, before the next tick. Frames never calls it.
-func WithOverload(fn func(Overload)) Option {
+// WithOverload sets the function that is called when ticks are skipped, with
+// their number, on the loop's goroutine, before the next tick. Frames never
+// calls it.
+func WithOverload(fn func(skipped int)) Option {
 	if fn == nil {
 		panic("loop: WithOverload: the function is nil; leave the option out to ignore overload")
 	}
@@ -82,14 +68,6 @@ func WithStats(stats *Stats) Option {
 		panic("loop: WithStats: the stats are nil; pass the address of a Stats")
 	}
 	return func(s *settings) { s.stats = stats }
-}
-
-// WithClock replaces the system's clock, for tests.
-func WithClock(c Clock) Option {
-	if c == nil {
-		panic("loop: WithClock: the clock is nil; leave the option out to use the system's")
-	}
-	return func(s *settings) { s.clock = c }
 }
 
 // Ticks yields the numbers of ticks from 0, perSecond times a second, the first
@@ -106,9 +84,21 @@ func Ticks(ctx context.Context, perSecond int, opts ...Option) iter.Seq[int] {
 // what Client.Frame takes. The first frame comes at once, with 0. Frames that are
 // late aren't repeated: the next one is longer. It panics if perSecond isn't
 // between 1 and 1,000,000.
+//
+// It is for programs without a screen to wait for. Those with one, and pages in a
+// browser, call Client.Frame when the screen is redrawn.
 func Frames(ctx context.Context, perSecond int, opts ...Option) iter.Seq[time.Duration] {
 	s := apply(ctx, "Frames", perSecond, opts)
 	return func(yield func(time.Duration) bool) { s.frames(ctx, perSecond, yield) }
+}
+
+// Interrupt returns a context that ends when somebody stops the program, by
+// Ctrl-C or SIGTERM: then close servers and clients, so that the other ends
+// know. The next Ctrl-C kills the program, as if Interrupt had not been called.
+func Interrupt() context.Context {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx
 }
 
 func apply(ctx context.Context, name string, perSecond int, opts []Option) settings {
@@ -118,15 +108,12 @@ func apply(ctx context.Context, name string, perSecond int, opts []Option) setti
 	if perSecond < 1 || perSecond > 1_000_000 {
 		panic(fmt.Sprintf("loop: %s: %d per second; give a rate from 1 to 1,000,000", name, perSecond))
 	}
-	s := settings{catchUp: DefaultCatchUp, stats: new(Stats), overload: func(Overload) {}}
+	s := settings{catchUp: defaultCatchUp, stats: new(Stats), overload: func(int) {}}
 	for _, opt := range opts {
 		if opt == nil {
 			panic("loop: " + name + ": an option is nil; leave it out")
 		}
 		opt(&s)
-	}
-	if s.clock == nil {
-		s.clock = systemClock{start: time.Now()}
 	}
 	return s
 }
@@ -134,27 +121,22 @@ func apply(ctx context.Context, name string, perSecond int, opts []Option) setti
 func (s *settings) ticks(ctx context.Context, perSecond int, yield func(int) bool) {
 	rate := int64(perSecond)
 	period := time.Second / time.Duration(rate)
-	start := s.clock.Now()
-	scheduled := int64(0) // ticks of the clock that have run or were skipped
+	c := newClock()
+	defer c.timer.Stop()
+	scheduled := int64(0) // ticks whose time has come: they ran or were skipped
 	for n := 0; ; n++ {
-		at := start + timeOf(scheduled, rate)
-		for now := s.clock.Now(); now < at; now = s.clock.Now() {
-			if ctx.Err() != nil {
-				return
-			}
-			s.clock.Sleep(ctx, at-now)
-		}
-		if ctx.Err() != nil {
+		at := timeOf(scheduled, rate)
+		now, ok := c.wait(ctx, at)
+		if !ok {
 			return
 		}
-		if behind := s.clock.Now() - at; behind >= period {
+		if behind := now - at; behind >= period {
 			s.stats.Late++
-			late := int64(behind / period)
-			if skip := late - int64(s.catchUp); skip > 0 {
-				s.stats.Skipped += uint64(skip)
+			if late := int64(behind / period); late > int64(s.catchUp) {
+				s.stats.Skipped += uint64(late)
 				s.stats.Overloads++
-				scheduled += skip
-				s.overload(Overload{Skipped: int(skip), Behind: behind})
+				scheduled += late
+				s.overload(int(late))
 			}
 		}
 		scheduled++
@@ -167,20 +149,18 @@ func (s *settings) ticks(ctx context.Context, perSecond int, yield func(int) boo
 
 func (s *settings) frames(ctx context.Context, perSecond int, yield func(time.Duration) bool) {
 	period := time.Second / time.Duration(perSecond)
-	last := s.clock.Now()
-	next := last
-	for {
-		now := s.clock.Now()
-		for ; now < next; now = s.clock.Now() {
-			if ctx.Err() != nil {
-				return
-			}
-			s.clock.Sleep(ctx, next-now)
-		}
-		if ctx.Err() != nil {
+	c := newClock()
+	defer c.timer.Stop()
+	var last, next time.Duration
+	for first := true; ; first = false {
+		now, ok := c.wait(ctx, next)
+		if !ok {
 			return
 		}
 		dt := now - last
+		if first {
+			dt = 0
+		}
 		last = now
 		if next += period; next <= now { // late: begin anew, never run frames in a row
 			next = now + period
@@ -197,15 +177,31 @@ func timeOf(n, rate int64) time.Duration {
 	return time.Duration(n/rate)*time.Second + time.Duration(n%rate)*time.Second/time.Duration(rate)
 }
 
-type systemClock struct{ start time.Time }
+// clock is the time since a loop began. It never goes back: time.Since reads the monotonic clock.
+type clock struct {
+	start time.Time
+	timer *time.Timer
+}
 
-func (c systemClock) Now() time.Duration { return time.Since(c.start) }
+func newClock() *clock {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	return &clock{time.Now(), timer}
+}
 
-func (c systemClock) Sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+// wait waits until a time and returns the present one, or false if the context has ended.
+func (c *clock) wait(ctx context.Context, until time.Duration) (now time.Duration, ok bool) {
+	for {
+		if ctx.Err() != nil {
+			return 0, false
+		}
+		if now = time.Since(c.start); now >= until {
+			return now, true
+		}
+		c.timer.Reset(until - now)
+		select {
+		case <-c.timer.C:
+		case <-ctx.Done():
+		}
 	}
 }
