@@ -25,7 +25,8 @@ func init() {
 
 var serversShown sync.Once
 
-// showServers is called by NewServer and not by init, so that the linker leaves servers out of programs with clients only.
+// showServers is called by NewServer and not by init, so that the linker leaves servers out of programs that have
+// clients only.
 func showServers() {
 	serversShown.Do(func() {
 		seam.OfServer = func(server any) seam.Server {

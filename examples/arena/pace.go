@@ -13,7 +13,9 @@ func (c *config) pace(ctx context.Context) iter.Seq[int] {
 		return loop.Ticks(ctx, c.tickRate)
 	}
 	return func(yield func(int) bool) {
-		for n := 0; ctx.Err() == nil && yield(n); n++ {
+		n := 0
+		for ctx.Err() == nil && yield(n) {
+			n++
 		}
 	}
 }
