@@ -25,6 +25,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/transport"
+	"github.com/arche-replicate/arche-replicate/replication/transport/udp"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
@@ -86,6 +88,8 @@ var docImports = []string{
 	"github.com/arche-replicate/arche-replicate/replication/netsim",
 	"github.com/arche-replicate/arche-replicate/replication/interpolation",
 	"github.com/arche-replicate/arche-replicate/replication/rewind",
+	"github.com/arche-replicate/arche-replicate/replication/loop",
+	"github.com/arche-replicate/arche-replicate/replication/transport/udp",
 }
 
 // docPrelude declares the names that fragments may use. A fragment's own declarations hide them.
@@ -343,6 +347,22 @@ func TestGuideNamesEveryTagKey(t *testing.T) {
 	for _, key := range keys {
 		named := regexp.MustCompile("`([^`]*,)?" + regexp.QuoteMeta(key) + "([=,][^`]*)?`")
 		require.Regexp(t, named, prose, "the tag key %q is not explained", key)
+	}
+}
+
+// TestGuideNamesEverySocketCounter does what TestGuideNamesEveryCounter does for transports.
+func TestGuideNamesEverySocketCounter(t *testing.T) {
+	_, prose := docBlocks(t, filepath.Join(docsRoot, "docs", "observability.md"))
+	_, section, found := strings.Cut(prose, "\n## Sockets\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, stats := range []any{transport.Stats{}, transport.ConnStats{}, udp.ListenerStats{}, udp.ConnStats{}} {
+		typ := reflect.TypeOf(stats)
+		for i := range typ.NumField() {
+			if f := typ.Field(i); !f.Anonymous {
+				require.Contains(t, section, "`"+f.Name+"`", "%v.%s is not explained", typ, f.Name)
+			}
+		}
 	}
 }
 
