@@ -25,9 +25,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/transport"
 	"github.com/arche-replicate/arche-replicate/replication/transport/udp"
-	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // The guide is tested like code: its Go blocks compile, its quick start prints the output it shows,
