@@ -189,6 +189,9 @@ func (q Quat) Holds(v [4]float64, code QuatCode, reach float64) bool {
 	for k, i := range quatKept[c.out] {
 		x := float64(v[i] * sign)
 		next := q.round(x)
+		if next == c.n[k] && absInt(next) == int64(q.top) { // x may be larger than the component left out
+			next -= next / int64(q.top)
+		}
 		if d := absInt(next - c.n[k]); d > 1 || d == 1 &&
 			math.Abs(x-q.steps(c.n[k])) > reach*math.Abs(q.steps(next)-q.steps(c.n[k])) {
 			return false
