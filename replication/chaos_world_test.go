@@ -212,7 +212,15 @@ func (a *chaosGame) join() {
 	if c.wild != nil && (c.wild.coding == 2 || c.wild.coding == 1 && a.nonce%2 == 0) {
 		coding = Compact
 	}
+	opts, mtu := []PeerOption{WithCoding(coding)}, c.mtu
+	if own := rand.New(rand.NewPCG(a.cfg.seed, 1<<40+a.nonce)); own.IntN(3) == 0 {
+		mtu = max(64, mtu/4) + own.IntN(2*mtu)
+		opts = append(opts, WithMTU(mtu))
+	}
 	e.peer = a.server.Connect(func(p []byte) error {
+		if len(p) > mtu {
+			a.fail("a packet of %d bytes exceeds the peer's MTU of %d", len(p), mtu)
+		}
 		if a.armed && c.wild.panics && a.rng.IntN(200) == 0 {
 			panic(wildPanic{})
 		}
@@ -226,7 +234,7 @@ func (a *chaosGame) join() {
 			e.l.down = e.carry(e.l.down, e.l.loss, a.now+e.l.delay, e.l.jitter, p)
 		}
 		return nil
-	}, WithCoding(coding))
+	}, opts...)
 	if c.interval > 0 {
 		e.peer.SetSendInterval(c.interval)
 	}

@@ -113,7 +113,7 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 		s := letterSchema()
 		s.raw.Freeze()
 		var m message.Messenger
-		m.Init(&s.raw, nil, 1200, false, 0)
+		m.Init(&s.raw, nil, false, 0)
 		d, err := message.Write(&m, bulk(size))
 		require.NoError(t, err)
 		data, _ := m.Encode(&m.Pending[d])

@@ -142,7 +142,6 @@ func TestFragmentsOfEverySize(t *testing.T) {
 				var got []mBulk
 				OnServerMessage(x.client, func(m mBulk) { got = append(got, m) })
 				OnClientMessage(x.server, func(_ *Peer, m mBulk) { got = append(got, m) })
-				m := &x.server.messages.Messenger
 				room, piece := mtu-wire.MessageOverhead, mtu-message.FragmentOverhead
 				for _, size := range []int{9, room - 1, room, room + 1, 2 * piece, 2*piece + 1, 5 * piece, 5*piece + 1, message.MaxFragments * piece} {
 					size = min(size, 20000)
@@ -151,7 +150,7 @@ func TestFragmentsOfEverySize(t *testing.T) {
 					if size > room {
 						want = (size + piece - 1) / piece
 					}
-					require.Equal(t, want, m.Fragments(size), "%d bytes", size)
+					require.Equal(t, want, message.Fragments(size, mtu), "%d bytes", size)
 					var out *message.OutChannel
 					if down {
 						require.NoError(t, SendToClient(x.peer, bulk(size)), "%d bytes", size)
@@ -201,7 +200,7 @@ func TestMessagesTooLargeAreRefused(t *testing.T) {
 	require.NoError(t, SendToClient(x.peer, mRumor{strings.Repeat("\xff", 81)}))
 	for _, err := range []error{
 		SendToClient(x.peer, mRumor{strings.Repeat("\xff", 82)}), SendToAll(x.server, mRumor{strings.Repeat("\xff", 82)}),
-		SendToViewers(x.server, ecs.Entity{}, mRumor{strings.Repeat("\xff", 82)}),
+		SendToViewers(x.server, x.world.NewEntity(), mRumor{strings.Repeat("\xff", 82)}),
 	} {
 		require.EqualError(t, err, unreliable)
 		require.ErrorIs(t, err, schema.ErrMessageTooLarge)

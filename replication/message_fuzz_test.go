@@ -204,12 +204,12 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 		down := rng.IntN(2) == 0
 		mtu := 64 + rng.IntN(1000)
 		var from, to message.Messenger
-		from.Init(&s.raw, nil, mtu, down, 0)
-		to.Init(&s.raw, nil, mtu, !down, 1<<20)
+		from.Init(&s.raw, nil, down, 0)
+		to.Init(&s.raw, nil, !down, 1<<20)
 		key := wire.Key{Key: rng.Uint32(), Off: rng.IntN(2) == 0}
 		time := rng.Uint32()
 		long := rng.IntN(2) == 0
-		from.Writer.Begin(key, time, long)
+		from.Writer.Begin(key, time, long, mtu)
 		k := &from.Writer
 		k.Index = rng.IntN(message.MaxMessagePackets)
 		k.Start()

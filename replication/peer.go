@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
@@ -21,6 +22,7 @@ type Peer struct {
 	remote Remote
 	ended  *DisconnectError // why the connection ended, nil before
 	server *Server
+	opts   *config.ServerOptions // the server's, or with an MTU or checksum of the peer's own
 	sends  *sends
 	out    sender.Sender
 	conn   session.Connection
@@ -33,13 +35,13 @@ type Peer struct {
 }
 
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
-	p := &Peer{server: s, stats: new(counters.PeerCounters)}
+	p := &Peer{server: s, opts: o.of(&s.opts), stats: new(counters.PeerCounters)}
 	p.sends, send = lend(&s.calls, send)
 	p.sight.Init(p, &s.snap, s.schema, &s.interest)
 	p.acked.Init(&s.snap, &s.interest, &p.sight, p.stats, &p.out)
-	p.out.Init(&s.snap, &s.opts, &s.interest, &p.sight, &p.acked, p.stats, send)
+	p.out.Init(&s.snap, p.opts, &s.interest, &p.sight, &p.acked, p.stats, send)
 	approve := func(data []byte) error { return s.approve(p, data) }
-	p.conn.Init(&s.sessions, &s.opts, p.stats, p.out.Transmit, approve, o.coding == Compact, s.connects, s.snap.Tick)
+	p.conn.Init(&s.sessions, p.opts, p.stats, p.out.Transmit, approve, o.coding == Compact, s.connects, s.snap.Tick)
 	p.reset()
 	return p
 }
@@ -254,7 +256,8 @@ func (p *Peer) resetMessages() {
 	}
 	t := &message.PeerMessages{
 		Snap: &s.snap, Schema: s.schema, Messages: &s.messages, Acked: &p.acked, Stats: p.stats,
-		Down: p.conn.Session.Down, Up: p.conn.Session.Up, Send: p.out.SendMessages, Reported: s.snap.Tick,
+		Down: p.conn.Session.Down, Up: p.conn.Session.Up, MTU: p.opts.MTU,
+		Send: p.out.SendMessages, Reported: s.snap.Tick,
 	}
 	t.Handler = func(number int) (handled, on bool) {
 		h := s.handlers[number]

@@ -1,11 +1,26 @@
 package replication
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+)
 
 type peerOptions struct {
 	coding     Coding
 	mtu        int
 	noChecksum bool
+}
+
+// of returns the settings of a peer: the server's own if the peer has none.
+func (o *peerOptions) of(server *config.ServerOptions) *config.ServerOptions {
+	if o.mtu == 0 && !o.noChecksum {
+		return server
+	}
+	own := *server
+	own.MTU, own.NoChecksum = cmp.Or(o.mtu, own.MTU), own.NoChecksum || o.noChecksum
+	return &own
 }
 
 // WithCoding sets the coding of the states that the peer is sent. Clients that do not accept it, see [WithoutCompact],

@@ -96,7 +96,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	s.snap.Resources.Init(&s.snap)
 	s.snap.Steady.Init(types.Layout, &s.opts)
 	s.sender.workers.Init(&s.snap, o.Workers)
-	s.messages.Messenger.Init(types, &s.snap, o.MTU, true, 0)
+	s.messages.Messenger.Init(types, &s.snap, true, 0)
 	s.handlers, s.messages.Waits = make([]func(*Peer), len(types.Messages)), types.Waits()
 	s.stats.Fields = fieldStats(types)
 	return s

@@ -134,14 +134,14 @@ func (s *Server) sendHashes() {
 	if every == 0 {
 		return
 	}
-	if s.sender.hashes == nil {
-		s.sender.hashes = make([]byte, s.opts.MTU)
-	}
 	for _, p := range s.peers {
 		h := &p.out.Hashing
 		if p.takesPart() && p.acked.MaySendNow() && (!h.Any || s.snap.Tick-h.At >= every) {
 			p.out.Hashing.Any, p.out.Hashing.At = true, s.snap.Tick
-			p.out.SendHashes(s.sender.hashes)
+			if p.opts.MTU > len(s.sender.hashes) {
+				s.sender.hashes = make([]byte, p.opts.MTU)
+			}
+			p.out.SendHashes(s.sender.hashes[:p.opts.MTU])
 		}
 	}
 }
@@ -184,17 +184,23 @@ func (s *Server) enqueue(pending int) (err error) {
 	}
 	d := &s.messages.Messenger.Pending[pending]
 	full := d.Viewers && !s.messages.HasRoomFor(d)
-	taken := false
+	taken, anybody := false, false
 	for _, p := range s.peers {
 		if p.conn.State != session.Connected {
 			continue
 		}
-		if !full && p.messages.Enqueue(pending) == nil {
-			taken = true
-		} else {
-			p.stats.MessagesDropped++
-			err = message.ErrBufferFull
+		anybody = true
+		refused := message.ErrBufferFull
+		if !full {
+			refused = p.messages.Enqueue(pending)
 		}
+		if taken = taken || refused == nil; refused != nil {
+			p.stats.MessagesDropped++
+			err = refused
+		}
+	}
+	if !anybody {
+		err = s.messages.Messenger.CheckSize(pending, s.opts.MTU)
 	}
 	switch {
 	case !taken:

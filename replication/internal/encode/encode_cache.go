@@ -52,7 +52,7 @@ type Cache struct {
 
 	// Of the packet that is being filled.
 	Slots    wire.SlotLists
-	Contents []byte           // room for a packet
+	Contents []byte           // room for a packet, and 8 bytes; of the worker
 	Ref      []wire.SlotBlock // the slots to which those of the packet refer
 	RefSlots int              // slots in Ref
 
@@ -86,7 +86,6 @@ type slotEntries struct {
 func (c *Cache) Init(s *snapshot.Snapshot) {
 	c.Snap = s
 	c.Limit = MaxCacheBytes
-	c.Contents = make([]byte, s.Opts.MTU+8)
 	c.packed = delta.NewPacked(s.Schema.Layout)
 	// A residual takes three times the width of its field at most; symbols and component sets take
 	// less than a KiB.

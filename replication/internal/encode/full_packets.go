@@ -71,7 +71,7 @@ func (f *FullPackets) Fill(c *Cache, slots bitset.Set) {
 
 // open begins a packet.
 func (f *FullPackets) open(s *snapshot.Snapshot) {
-	f.w.Reset(f.contents[:roomOf(s)])
+	f.w.Reset(f.contents[:RoomOf(s)])
 	f.lists.BeginApart()
 	f.set, f.work = wire.ComponentSet{}, 0
 	n := len(f.Records.List)
@@ -85,7 +85,7 @@ func (f *FullPackets) add(c *Cache, slot int, r *CachedEntry) bool {
 	WriteFullHead(&f.w, c.Snap, slot, &f.set)
 	c.Copy(&f.w, r)
 	k := &f.Packets[len(f.Packets)-1]
-	room := 8*roomOf(c.Snap) - wire.MaxFrontBits
+	room := 8*RoomOf(c.Snap) - wire.MaxFrontBits
 	if f.w.Err() != nil || !f.lists.Fits(room-f.w.Len()) ||
 		k.Entries > 0 && !c.Snap.Opts.FreeWork.Allows(f.work+int(r.Work), f.w.Len()) {
 		f.w.Rollback(mark)
@@ -112,7 +112,7 @@ func (f *FullPackets) add(c *Cache, slot int, r *CachedEntry) bool {
 
 // close ends the open packet.
 func (f *FullPackets) close(s *snapshot.Snapshot) {
-	if need := f.used + roomOf(s) + 8; need > len(f.buf) {
+	if need := f.used + RoomOf(s) + 8; need > len(f.buf) {
 		f.buf, f.used = make([]byte, 2*need), 0 // earlier packets keep the old one
 	}
 	k := &f.Packets[len(f.Packets)-1]

@@ -247,8 +247,8 @@ func (set *PacketSet) enter(b int, now delta.Tick, shift delta.Shift) {
 	}
 }
 
-// roomOf returns the bytes that the body of a packet may have.
-func roomOf(s *snapshot.Snapshot) int {
+// RoomOf returns the bytes that the body of a shared packet may have.
+func RoomOf(s *snapshot.Snapshot) int {
 	room := s.Opts.MTU - wire.MaxStateHeader
 	if !s.Opts.NoChecksum {
 		room -= wire.ChecksumSize
@@ -268,7 +268,7 @@ func (set *PacketSet) mayOpen(most int) bool {
 
 // openPacket begins a packet. It returns false if the set has reached its limit.
 func (set *PacketSet) openPacket(s *snapshot.Snapshot) bool {
-	room := roomOf(s)
+	room := RoomOf(s)
 	if !set.mayOpen(maxSharedBytes / room) {
 		return false
 	}

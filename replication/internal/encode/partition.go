@@ -95,7 +95,7 @@ func (p *partition) update(workers []*PacketSets, now delta.Tick) {
 	}
 	if sets = typical(sets, now); len(sets) > 0 {
 		p.measure(sets)
-		p.divide(8 * int32(roomOf(workers[0].snap)))
+		p.divide(8 * int32(RoomOf(workers[0].snap)))
 	}
 }
 

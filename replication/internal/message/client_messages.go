@@ -15,6 +15,7 @@ import (
 type ClientMessages struct {
 	Messenger
 	ClientLinks
+	mtu      int      // of packets to the server
 	Handlers []func() // by message number
 	Drained  []func() // called when there is room again
 	Closed   bool     // the client is closed: what has come is not handed over any more
@@ -74,8 +75,8 @@ type ClientLinks struct {
 
 // NewClientMessages returns the client's end of messages, with nothing to send.
 func NewClientMessages(links ClientLinks, s *schema.Schema, d Directory, mtu int, slots uint32) *ClientMessages {
-	t := &ClientMessages{ClientLinks: links, Handlers: make([]func(), len(s.Messages))}
-	t.Init(s, d, mtu, false, slots)
+	t := &ClientMessages{ClientLinks: links, mtu: mtu, Handlers: make([]func(), len(s.Messages))}
+	t.Init(s, d, false, slots)
 	if in := s.Input; in != nil {
 		t.Inputs.ring = makeInputRows(inputRingTicks, in.Words)
 	}
@@ -86,24 +87,28 @@ func NewClientMessages(links ClientLinks, s *schema.Schema, d Directory, mtu int
 func (t *ClientMessages) Reset() {
 	t.clear()
 	*t = ClientMessages{
-		Messenger: t.Messenger, ClientLinks: t.ClientLinks, Handlers: t.Handlers, Drained: t.Drained,
+		Messenger: t.Messenger, ClientLinks: t.ClientLinks, mtu: t.mtu, Handlers: t.Handlers, Drained: t.Drained,
 		Inputs: clientInputs{ring: t.Inputs.ring, Give: t.Inputs.Give},
 	}
 	t.Follow()
 }
 
-// Enqueue queues a pending message. The error is [ErrBufferFull].
+// Enqueue queues a pending message. The error is [ErrBufferFull], or wraps [schema.ErrMessageTooLarge].
 func (t *ClientMessages) Enqueue(pending int) error {
+	if err := t.CheckSize(pending, t.mtu); err != nil {
+		return err
+	}
 	d := &t.Pending[pending]
+	fragments := Fragments(d.size, t.mtu)
 	m := &t.schema.Messages[d.number]
 	switch l := &t.Out[wire.ChannelState]; {
-	case m.Reliable && !l.expect(d.size, d.fragments),
+	case m.Reliable && !l.expect(d.size, fragments),
 		!m.Reliable && (len(t.unreliable) == MaxUnreliable || t.size+d.size > maxUnreliableBytes):
 		return ErrBufferFull
 	case m.Reliable:
 		data, bits := t.Encode(d)
-		l.cancel(d.size, d.fragments)
-		l.push(d.number, delta.Tick(t.Clock.Now), data, bits, d.fragments)
+		l.cancel(d.size, fragments)
+		l.push(d.number, delta.Tick(t.Clock.Now), data, bits, fragments)
 		t.Stats.Messages++
 	default:
 		t.unreliable = append(t.unreliable, int32(pending))
@@ -148,7 +153,7 @@ func (t *ClientMessages) Follow() {
 func (t *ClientMessages) begin(k *Writer, key wire.Key) {
 	now := t.Clock.Now
 	// The server completes times by the newest one that arrived, and by 0 before.
-	k.Begin(key, now, now-t.echoed >= wire.ShortTime)
+	k.Begin(key, now, now-t.echoed >= wire.ShortTime, t.mtu)
 }
 
 // startPacket opens a packet. The first one has the acks.

@@ -28,25 +28,29 @@ const (
 	MaxFragmentPackets = 6
 )
 
-// Fragments returns the number of fragments of a message, 1 if it is not fragmented.
-func (m *Messenger) Fragments(bytes int) int {
-	if bytes <= m.room() {
+// roomIn returns the largest size of a message that is not fragmented, in bytes.
+func roomIn(mtu int) int { return mtu - wire.MessageOverhead }
+
+// Fragments returns the number of fragments of a message in packets of an MTU, 1 if it is not fragmented.
+func Fragments(bytes, mtu int) int {
+	if bytes <= roomIn(mtu) {
 		return 1
 	}
-	room := m.mtu - FragmentOverhead
+	room := mtu - FragmentOverhead
 	return (bytes + room - 1) / room
 }
 
-// checkSize returns an error if a message of that size can't be sent.
-func (m *Messenger) checkSize(t *schema.MessageType, bytes int) error {
-	switch {
-	case !t.Reliable && bytes > m.room():
+// CheckSize returns an error if a pending message can't be sent in packets of an MTU.
+func (m *Messenger) CheckSize(pending, mtu int) error {
+	d := &m.Pending[pending]
+	switch t := &m.schema.Messages[d.number]; {
+	case !t.Reliable && d.size > roomIn(mtu):
 		return fmt.Errorf("%w: %s takes %d bytes, and %d fit into a packet of %d: unreliable messages go in one; "+
 			"make it reliable, send it in pieces, or raise the MTU",
-			schema.ErrMessageTooLarge, t.Name, bytes, m.room(), m.mtu)
-	case t.Reliable && m.Fragments(bytes) > MaxFragments:
+			schema.ErrMessageTooLarge, t.Name, d.size, roomIn(mtu), mtu)
+	case t.Reliable && Fragments(d.size, mtu) > MaxFragments:
 		return fmt.Errorf("%w: %s takes %d bytes, and %d go in packets of %d: send it in pieces, or raise the MTU",
-			schema.ErrMessageTooLarge, t.Name, bytes, MaxFragments*(m.mtu-FragmentOverhead), m.mtu)
+			schema.ErrMessageTooLarge, t.Name, d.size, MaxFragments*(mtu-FragmentOverhead), mtu)
 	}
 	return nil
 }

@@ -60,6 +60,7 @@ type Writer struct {
 	buf        []byte
 	header     wire.MessageHeader
 	key        wire.Key
+	mtu        int
 	Index      int // of the next packet of this time
 
 	W            bitbuf.Writer
@@ -77,8 +78,12 @@ type channelContext struct {
 	deps  []wire.Dependency
 }
 
-// Begin starts a tick. long reports whether the receiver may have no time near to this one.
-func (k *Writer) Begin(s wire.Key, time uint32, long bool) {
+// Begin starts a tick, whose packets have at most mtu bytes. long reports whether the receiver may have no time near to
+// this one.
+func (k *Writer) Begin(s wire.Key, time uint32, long bool, mtu int) {
+	if k.mtu = mtu; mtu > len(k.buf) {
+		k.buf = make([]byte, mtu)
+	}
 	k.header, k.key = wire.MessageHeader{Kind: wire.KindMessages, Time: time, Long: long, Epoch: s.Epoch}, s
 	k.Index, k.open = 0, false
 }
@@ -91,7 +96,7 @@ func (k *Writer) Start() {
 	from := k.key.Size()
 	k.header.Put(k.buf[from:])
 	k.body = from + k.header.Size()
-	k.W.Reset(k.buf[k.body:])
+	k.W.Reset(k.buf[k.body:k.mtu])
 	k.W.WriteExpGolomb(uint64(k.Index), 0)
 	k.open, k.count, k.channelContext = true, 0, channelContext{deps: k.deps[:0]}
 }

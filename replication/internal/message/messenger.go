@@ -25,7 +25,6 @@ import (
 // only then all entities have NetIDs.
 type Messenger struct {
 	schema *schema.Schema
-	mtu    int
 	Directory
 	Packed  *delta.Packed
 	Values  []messageValue // by number; the last one is the input
@@ -54,8 +53,7 @@ type PendingMessage struct {
 	bits   int // -1 if it has none yet
 
 	// Upper bounds, exact once the message has bits.
-	size      int // in bytes
-	fragments int // 1 if it is not fragmented
+	size int // in bytes
 
 	// The message goes only to peers that see an entity.
 	Viewers bool
@@ -65,8 +63,8 @@ type PendingMessage struct {
 }
 
 // Init prepares a messenger. The directory may be nil if messages and inputs have no entities.
-func (m *Messenger) Init(s *schema.Schema, d Directory, mtu int, down bool, slots uint32) {
-	m.schema, m.Directory, m.mtu = s, d, mtu
+func (m *Messenger) Init(s *schema.Schema, d Directory, down bool, slots uint32) {
+	m.schema, m.Directory = s, d
 	m.Packed = delta.NewPacked(s.MessageLayout)
 	add := func(c *schema.Component) {
 		v := reflect.New(c.Typ)
@@ -81,12 +79,9 @@ func (m *Messenger) Init(s *schema.Schema, d Directory, mtu int, down bool, slot
 	if s.Input != nil {
 		add(s.Input)
 	}
-	m.Writer = Writer{numberBits: s.NumberBits(), down: down, buf: make([]byte, mtu)}
+	m.Writer = Writer{numberBits: s.NumberBits(), down: down}
 	m.Parser = messageParser{schema: s, packed: m.Packed, fromPeer: down, slots: slots, row: m.row}
 }
-
-// room returns the largest size of a message that is not fragmented, in bytes.
-func (m *Messenger) room() int { return m.mtu - wire.MessageOverhead }
 
 // Write appends a pending message and returns its index. The caller removes it with Discard if nobody
 // is to get it.
@@ -110,11 +105,6 @@ func Write[T any](m *Messenger, message T) (int, error) {
 		}
 		m.encodeRow(d, row)
 		d.size = wire.ByteSize(d.bits)
-	}
-	d.fragments = m.Fragments(d.size)
-	if err := m.checkSize(t, d.size); err != nil {
-		m.Discard()
-		return 0, err
 	}
 	return index, nil
 }

@@ -19,6 +19,7 @@ type PeerMessages struct {
 	Acked    *ackstate.Tracker
 	Stats    *counters.PeerCounters
 	Down, Up wire.Key            // of packets to the client and from it
+	MTU      int                 // of packets to the client
 	Send     func(packet []byte) // a packet of messages
 	// Handler handles the message that was decoded. It reports whether there is a handler for it,
 	// and whether the session continues.
@@ -66,9 +67,13 @@ type handed struct {
 // HasNew reports whether there are new messages for the client.
 func (t *PeerMessages) HasNew() bool { return len(t.pending)+len(t.unreliable) > 0 }
 
-// Enqueue queues a pending message. The error is [ErrBufferFull]. Those for the viewers of an entity take room when it
-// is known that the client is one of them: what it may not see must not leave it less room.
+// Enqueue queues a pending message. The error is [ErrBufferFull], or wraps [schema.ErrMessageTooLarge]. Those for the
+// viewers of an entity take room when it is known that the client is one of them: what it may not see must not leave it
+// less room.
 func (t *PeerMessages) Enqueue(pending int) error {
+	if err := t.Messages.Messenger.CheckSize(pending, t.MTU); err != nil {
+		return err
+	}
 	d := &t.Messages.Messenger.Pending[pending]
 	m, h := &t.Schema.Messages[d.number], handed{index: int32(pending)}
 	if d.Viewers {
@@ -95,7 +100,7 @@ func (t *PeerMessages) Drained() (drained bool) {
 // reserve takes the room of a pending message, if there is enough.
 func (t *PeerMessages) reserve(d *PendingMessage) bool {
 	if m := &t.Schema.Messages[d.number]; m.Reliable {
-		return t.Out[m.Channel(true)].expect(d.size, d.fragments)
+		return t.Out[m.Channel(true)].expect(d.size, Fragments(d.size, t.MTU))
 	}
 	if t.charged == MaxUnreliable || t.size+d.size > maxUnreliableBytes {
 		return false
@@ -143,7 +148,7 @@ func (t *PeerMessages) sendPending() {
 	now := t.Snap.Tick
 	// The client completes times by the newest state or the newest of these packets that arrived.
 	long := !t.Acked.AnyAcked || now-t.Acked.Recent >= wire.ShortTime
-	t.Messages.Messenger.Writer.Begin(t.Down, uint32(now), long)
+	t.Messages.Messenger.Writer.Begin(t.Down, uint32(now), long, t.MTU)
 	t.sendReliable(wire.ChannelImmediate)
 	t.sendReliable(wire.ChannelState)
 	t.sendUnreliable()
@@ -184,9 +189,9 @@ func (t *PeerMessages) assign() {
 			continue
 		}
 		l := &t.Out[m.schema.Messages[d.number].Channel(true)]
-		l.cancel(d.size, d.fragments)
+		l.cancel(d.size, Fragments(d.size, t.MTU))
 		data, bits := m.Encode(d)
-		l.push(d.number, t.Snap.Tick, data, bits, m.Fragments(len(data)))
+		l.push(d.number, t.Snap.Tick, data, bits, Fragments(len(data), t.MTU))
 		t.Stats.Messages++
 	}
 	t.pending = t.pending[:0]

@@ -57,8 +57,8 @@ func (k *packetWriter) counterOf(entry *compact.Entry, full bool) *uint64 {
 // startCompact is start for the coding Compact. The packet is open.
 func (k *packetWriter) startCompact(slot int, part bool) {
 	x := k.Compact
-	x.Room = len(k.out.box.packet) - k.body
-	x.E = delta.NewRangeEncoder(k.out.box.packet[k.body:])
+	x.Room = k.opts.MTU - k.body
+	x.E = delta.NewRangeEncoder(k.out.box.packet[k.body:k.opts.MTU])
 	x.State = x.Kept.Take()
 	var from *compact.KeptModel
 	if !part { // a part takes the same room in any packet

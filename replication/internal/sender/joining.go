@@ -47,7 +47,7 @@ func (j *joining) send(c *worker, all bool) {
 	if !j.joins {
 		return
 	}
-	full := all && j.budget.Rate == 0 && j.packet.Compact == nil && !j.snap.Opts.NoSharedPackets
+	full := all && !j.narrow && j.budget.Rate == 0 && j.packet.Compact == nil && !j.snap.Opts.NoSharedPackets
 	if full && c.joins.Shares && j.acked.SeesAll() {
 		c.full.Fill(&c.Cache, c.joins.Shared)
 		j.share(c)

@@ -5,13 +5,12 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// An empty state packet shows the client that the server is alive and what tick it is, and makes it
-// answer. A peer that was sent nothing for a second is sent one. A peer that has stopped answering
-// is sent empty packets instead of state, more often at first.
+// An empty state packet shows the client that the server is alive and what tick it is, and makes it answer. A peer that
+// was sent nothing for a second gets one; one that does not answer any more gets them in place of states.
 
 const (
-	// CompleteTicks is the number of quiet ticks after which an empty packet informs the client
-	// that its session is in force, or that it has everything. Mostly other packets do so before.
+	// CompleteTicks is the number of quiet ticks after which an empty packet informs the client that its session is in
+	// force, or that it has everything. Mostly other packets do so before.
 	CompleteTicks = 8
 	// MaxCompletes bounds the number of such packets: they may get lost, and so may their acks.
 	MaxCompletes = 8

@@ -31,6 +31,7 @@ func (o *outbox) setKey(key wire.Key) {
 		h := wire.StateHeader{Form: wire.HeaderForm(form), Wide: key.Off}
 		o.heads[form] = uint8(key.Size() + h.Size())
 	}
+	o.narrow = encode.RoomOf(o.snap)+key.Size()+wire.MaxStateHeader > o.opts.MTU
 }
 
 // header returns the header of a packet of this tick with the given base tick.
@@ -159,8 +160,7 @@ func (o *outbox) deliver(packet []byte, sequence uint32) {
 	}
 }
 
-// A packetBox holds the queued packets of all peers of a worker, in the order in which they were
-// filled. Shared packets are queued without a copy.
+// A packetBox holds the queued packets of a worker's peers, in the order of filling. Shared ones are not copied.
 type packetBox struct {
 	packet []byte // that is being written, or copied; for all peers, so that it stays in the fastest cache
 	bytes  []byte

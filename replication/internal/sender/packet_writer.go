@@ -68,7 +68,7 @@ func (k *packetWriter) open(front delta.Baselines) {
 	k.header = k.nextHeader(front.A1)
 	k.body = k.out.key.Size() + k.header.Size()
 	if k.Compact == nil {
-		k.w.Reset(k.cache.Contents[:len(k.out.box.packet)-k.body])
+		k.w.Reset(k.cache.Contents[:k.opts.MTU-k.body])
 	}
 	k.Context = wire.Context{Names: delta.NewNames(k.snap.Tick, front)}
 	k.sent = k.acked.Log.Begin(k.snap.Tick)
@@ -255,7 +255,7 @@ func (k *packetWriter) finish() {
 		return
 	}
 	k.isOpen, k.sent = false, nil // else sent would keep a ring alive that the log has replaced
-	w := bitbuf.NewWriter(k.out.box.packet[k.body:])
+	w := bitbuf.NewWriter(k.out.box.packet[k.body:k.opts.MTU])
 	front := wire.Front{Baselines: k.front, Shift: k.snap.Steady.Shift}
 	front.Write(&w, k.snap.Tick)
 	k.cache.Slots.Write(&w)

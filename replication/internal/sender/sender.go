@@ -52,6 +52,7 @@ type peer struct {
 	sight    *interest.Sight
 	acked    *ackstate.Tracker
 	stats    *counters.PeerCounters
+	narrow   bool // complete shared packets may be larger than its MTU
 }
 
 // Init prepares a sender. The send function is called with memory that the sender owns.

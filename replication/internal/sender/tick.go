@@ -45,7 +45,7 @@ func (p *Sender) prepare(c *chooser) {
 	if p.Sending {
 		p.markLacking()
 	}
-	if p.splits = inOrder && p.acked.Splits(); inOrder {
+	if p.splits = inOrder && p.acked.Splits(); inOrder && !p.narrow {
 		p.Relays, p.holdsAll = p.acked.CanRelay(p.splits)
 	}
 	if p.Relays {

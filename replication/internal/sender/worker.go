@@ -29,7 +29,6 @@ func (c *worker) init(snap *snapshot.Snapshot, parts *encode.Partitions, joins *
 	c.Init(snap)
 	c.joins = joins
 	c.Sets.Init(snap, parts)
-	c.Box.packet = make([]byte, snap.Opts.MTU)
 }
 
 // begin starts a tick.

@@ -123,6 +123,9 @@ func (w *Workers) work(i int) {
 	c, peers := &w.List[i], w.peers[i*n/w.active:(i+1)*n/w.active]
 	for _, p := range peers {
 		p.box, p.first = &c.Box, -1
+		if mtu := p.opts.MTU; mtu > len(c.Box.packet) {
+			c.Box.packet, c.Contents = make([]byte, mtu), make([]byte, mtu+8)
+		}
 		if !p.callsBack() {
 			p.prepare(&c.choice)
 		}

@@ -176,14 +176,14 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) (beg
 	if h.Version != wire.ProtocolVersion || h.Fingerprint != s.Fingerprint {
 		c.stats.RefusedSchemas++
 		s.Refused++
-		s.refused.version, s.refused.offset = uint32(h.Version), h.Offset
+		s.refused = refusedHello{uint32(h.Version), h.Offset, c.opts.MTU}
 		c.noteRefusal(h.Offset)
 		m := wire.Refuse{Version: wire.ProtocolVersion, Nonce: h.Nonce, Offset: h.Offset}
 		piece := ""
 		if h.Version == wire.ProtocolVersion {
 			m.Total = uint32(len(s.Text))
 			from := int(min(uint64(h.Offset), uint64(len(s.Text)))) // an int may have 32 bits
-			piece = s.Text[from:min(from+s.pieceSize(), len(s.Text))]
+			piece = s.Text[from:min(from+s.pieceSize(c.opts.MTU), len(s.Text))]
 		}
 		c.answerHello(append(m.Append(s.answer[:wire.ChecksumSize]), piece...))
 		return false, nil

@@ -21,8 +21,14 @@ type ServerSessions struct {
 	Ack          wire.Ack                                  // scratch memory
 	secret       [32]byte                                  // of session numbers
 	Refused      uint64                                    // hellos with another schema or version
-	refused      struct{ version, offset uint32 }          // what the latest of these had
+	refused      refusedHello                              // what the latest of these had
 	answer       [wire.MaxAmplification * wire.MinMTU]byte // memory for an answer to a hello
+}
+
+// refusedHello is what a hello had that was refused for its version or schema.
+type refusedHello struct {
+	version, offset uint32
+	mtu             int // of the answer
 }
 
 // SetSecret sets the secret of session numbers: random, or made from a seed, with replication.WithSeed.
@@ -38,8 +44,8 @@ func (s *ServerSessions) SetSecret(seeded bool, seed uint64) {
 }
 
 // pieceSize returns how much of the schema's text fits into an answer.
-func (s *ServerSessions) pieceSize() int {
-	return min(s.Opts.MTU, len(s.answer)) - wire.ChecksumSize - wire.RefuseSize
+func (s *ServerSessions) pieceSize(mtu int) int {
+	return min(mtu, len(s.answer)) - wire.ChecksumSize - wire.RefuseSize
 }
 
 // LastRefusal describes the latest hello that was refused for its version or schema. A client asks for the part of the
@@ -58,7 +64,7 @@ func (s *ServerSessions) LastRefusal() string {
 		line, _, _ := strings.Cut(before[strings.LastIndexByte(before, '\n')+1:]+rest, "\n")
 		return fmt.Sprintf("the schema of a client differs from this server's in one of the lines %d (here %q) to %d: "+
 			"register the same types in the same order on both ends, with the same fields, options and tables of Tune",
-			first, ShortenLine(line), first+strings.Count(rest[:min(s.pieceSize(), len(rest))], "\n"))
+			first, ShortenLine(line), first+strings.Count(rest[:min(s.pieceSize(at.mtu), len(rest))], "\n"))
 	}
 }
 

@@ -91,6 +91,12 @@ func (ep *episode) join(h *host, relay bool) *conn {
 	if g.one(4) {
 		c.opts = append(c.opts, replication.WithCoding(replication.Compact))
 	}
+	if g.one(4) { // as with several transports
+		c.opts = append(c.opts, replication.WithMTU(pick(g, 180, 600, 3000, 16_384)))
+	}
+	if !c.spoil && g.one(6) {
+		c.opts = append(c.opts, replication.WithoutChecksum())
+	}
 	if g.one(4) {
 		c.every = 2 + g.IntN(3)
 	}
