@@ -94,6 +94,7 @@ type Conn struct {
 	closed bool
 
 	mu       sync.Mutex // guards what follows
+	mtu      int        // 0: any
 	box      *outbox    // of the socket that is open, or nil
 	last     error      // why there is none
 	lost     error      // for good
@@ -121,6 +122,13 @@ func NewConn(name, where string, client *replication.Client, network *netsim.Net
 	client.SetSend(c.send)
 	go c.run(ctx)
 	return c
+}
+
+// SetMTU lets the send function refuse packets that are larger, with a sentence.
+func (c *Conn) SetMTU(bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mtu = bytes
 }
 
 // Poll gives the client what has arrived. It never waits.
@@ -192,6 +200,10 @@ func (c *Conn) send(packet []byte) error {
 func (c *Conn) transmit(packet []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.mtu > 0 && len(packet) > c.mtu {
+		return fmt.Errorf("%s: a packet has %d bytes, and the connection carries %d: give NewClient replication.WithMTU(%d)",
+			c.name, len(packet), c.mtu, c.mtu)
+	}
 	if c.box == nil {
 		return c.last
 	}

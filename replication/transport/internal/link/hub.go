@@ -35,8 +35,11 @@ type Hub struct {
 	queue  queue[*Link] // its lock guards what follows, too
 	opened []*Link      // since the last Poll
 	hung   []*Link      // whose sockets have closed since the last Poll
+	moved  []*Link      // whose clients have other addresses since the last Poll
 	links  map[*Link]struct{}
 	perIP  map[netip.Addr]int
+	making map[netip.Addr]int // see Begin
+	made   int                // sum of making
 	stats  transport.Stats
 	shut   bool // no connection is opened any more
 }
@@ -65,6 +68,7 @@ type Link struct {
 	// Guarded by the lock of the queue.
 	waiting int
 	gone    bool
+	to      netip.AddrPort // where the client has moved to, if that is valid
 }
 
 // Socket is what a link needs of a transport.
@@ -89,6 +93,7 @@ func NewHub(name string, server *replication.Server, l transport.Limits, network
 	h := &Hub{
 		name: name, server: server, limits: withDefaults(name, l), network: network, now: time.Now,
 		peers: map[*replication.Peer]*Link{}, links: map[*Link]struct{}{}, perIP: map[netip.Addr]int{},
+		making: map[netip.Addr]int{},
 	}
 	h.remove = server.OnDisconnect(h.ended)
 	return h
@@ -150,6 +155,31 @@ func (h *Hub) Open(s Socket) (*Link, error) {
 	return l, nil
 }
 
+// Begin counts a connection that is being made, before it can be opened: as many as the limits allow clients may be made
+// at a time. It reports whether there is room, and returns the function that ends the count.
+func (h *Hub) Begin(a netip.AddrPort) (end func(), ok bool) {
+	ip := network(a)
+	h.queue.mu.Lock()
+	defer h.queue.mu.Unlock()
+	if h.shut || h.made >= h.limits.Peers || h.making[ip] >= h.limits.PeersPerIP {
+		return nil, false
+	}
+	h.made++
+	h.making[ip]++
+	return sync.OnceFunc(func() {
+		h.queue.mu.Lock()
+		defer h.queue.mu.Unlock()
+		h.made--
+		less(h.making, ip)
+	}), true
+}
+
+func less(counts map[netip.Addr]int, ip netip.Addr) {
+	if counts[ip]--; counts[ip] == 0 {
+		delete(counts, ip)
+	}
+}
+
 // Poll gives the server what has arrived, and ends the connections that are over.
 func (h *Hub) Poll() {
 	if h.closed {
@@ -161,11 +191,19 @@ func (h *Hub) Poll() {
 	for i := range taken {
 		taken[i].from.waiting--
 	}
-	opened, hung := h.opened, h.hung
-	h.opened, h.hung = nil, nil
+	opened, hung, moved := h.opened, h.hung, h.moved
+	h.opened, h.hung, h.moved = nil, nil, nil
+	for _, l := range moved {
+		h.move(l)
+	}
 	q.mu.Unlock()
 	for _, l := range opened {
 		h.rest(l)
+	}
+	for _, l := range moved {
+		if l.peer != nil && !l.idle {
+			l.peer.SetRemote(l.remote())
+		}
 	}
 	for _, p := range taken {
 		h.receive(p.from, p.data)
@@ -206,7 +244,7 @@ func (l *Link) repeats(data []byte) bool {
 func (h *Hub) connect(l *Link) {
 	h.idle = slices.DeleteFunc(h.idle, func(other *Link) bool { return other == l })
 	p := h.server.Connect(l.send, l.socket.Peer...)
-	p.SetRemote(replication.Remote{Transport: h.name, Address: l.socket.Address.String()})
+	p.SetRemote(l.remote())
 	l.peer, l.idle = p, false
 	h.peers[p] = l
 }
@@ -266,9 +304,7 @@ func (h *Hub) drop(l *Link) {
 	}
 	l.gone = true
 	delete(h.links, l)
-	if h.perIP[l.ip]--; h.perIP[l.ip] == 0 {
-		delete(h.perIP, l.ip)
-	}
+	less(h.perIP, l.ip)
 	h.queue.mu.Unlock()
 	h.idle = slices.DeleteFunc(h.idle, func(other *Link) bool { return other == l })
 	for _, path := range l.paths {
@@ -343,6 +379,30 @@ func (l *Link) take(packet []byte) error {
 		h.queue.put(l, packet)
 	}
 	return nil
+}
+
+// Moved reports that the client has another address now, which the transport has validated.
+func (l *Link) Moved(to netip.AddrPort) {
+	l.hub.queue.mu.Lock()
+	defer l.hub.queue.mu.Unlock()
+	if !l.to.IsValid() {
+		l.hub.moved = append(l.hub.moved, l)
+	}
+	l.to = to
+}
+
+// move applies Moved. The hub must be locked.
+func (h *Hub) move(l *Link) {
+	l.socket.Address, l.to = l.to, netip.AddrPort{}
+	if ip := network(l.socket.Address); !l.gone && ip != l.ip {
+		less(h.perIP, l.ip)
+		h.perIP[ip]++
+		l.ip = ip
+	}
+}
+
+func (l *Link) remote() replication.Remote {
+	return replication.Remote{Transport: l.hub.name, Address: l.socket.Address.String()}
 }
 
 // HangUp reports that the socket has closed.

@@ -249,3 +249,45 @@ func TestPollDoesNotAllocate(t *testing.T) {
 		g.hub.Poll()
 	}))
 }
+
+func TestAClientMoves(t *testing.T) {
+	g := newGame(t, transport.Limits{PeersPerIP: 1})
+	p := g.mustDial("10.0.0.1:1")
+	g.play(20, p)
+	p.link.Moved(netip.MustParseAddrPort("10.0.0.2:7"))
+	p.link.Moved(netip.MustParseAddrPort("10.0.0.3:7"))
+	g.play(1, p)
+	for peer := range g.server.Peers() {
+		require.Equal(t, "test 10.0.0.3:7", peer.Remote().String())
+	}
+	_, err := g.dial("10.0.0.3:1")
+	require.ErrorIs(t, err, ErrFullIP, "it counts where it is")
+	q := g.mustDial("10.0.0.1:2")
+	q.link.Moved(netip.MustParseAddrPort("10.0.0.4:7"))
+	q.link.HangUp()
+	g.play(1)
+	p.link.HangUp()
+	g.play(1)
+	p.link.Moved(netip.MustParseAddrPort("10.0.0.5:7"))
+	g.play(1)
+	require.Empty(t, g.hub.perIP)
+}
+
+func TestConnectionsInTheMakingAreBounded(t *testing.T) {
+	g := newGame(t, transport.Limits{Peers: 3, PeersPerIP: 2})
+	begin := func(address string) func() {
+		end, _ := g.hub.Begin(netip.MustParseAddrPort(address))
+		return end
+	}
+	a, b := begin("10.0.0.1:1"), begin("10.0.0.1:2")
+	require.Nil(t, begin("10.0.0.1:3"))
+	c := begin("10.0.0.2:1")
+	require.Nil(t, begin("10.0.0.3:1"))
+	for _, end := range []func(){a, b, b, c} {
+		end()
+	}
+	require.Zero(t, g.hub.made)
+	require.Empty(t, g.hub.making)
+	g.hub.Close()
+	require.Nil(t, begin("10.0.0.1:1"))
+}
