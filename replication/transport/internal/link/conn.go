@@ -201,8 +201,8 @@ func (c *Conn) transmit(packet []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.mtu > 0 && len(packet) > c.mtu {
-		return fmt.Errorf("%s: a packet has %d bytes, and the connection carries %d: give NewClient replication.WithMTU(%d)",
-			c.name, len(packet), c.mtu, c.mtu)
+		return fmt.Errorf("%s: a packet has %d bytes, and the connection carries %d: "+
+			"give NewClient replication.WithMTU(%d)", c.name, len(packet), c.mtu, c.mtu)
 	}
 	if c.box == nil {
 		return c.last

@@ -155,8 +155,8 @@ func (h *Hub) Open(s Socket) (*Link, error) {
 	return l, nil
 }
 
-// Begin counts a connection that is being made, before it can be opened: as many as the limits allow clients may be made
-// at a time. It reports whether there is room, and returns the function that ends the count.
+// Begin counts a connection that is being made, before it can be opened: as many as the limits allow clients may be
+// made at a time. It reports whether there is room, and returns the function that ends the count.
 func (h *Hub) Begin(a netip.AddrPort) (end func(), ok bool) {
 	ip := network(a)
 	h.queue.mu.Lock()
