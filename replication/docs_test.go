@@ -27,6 +27,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/transport"
+	"github.com/arche-replicate/arche-replicate/replication/transport/quic"
 	"github.com/arche-replicate/arche-replicate/replication/transport/udp"
 )
 
@@ -90,6 +91,7 @@ var docImports = []string{
 	"github.com/arche-replicate/arche-replicate/replication/rewind",
 	"github.com/arche-replicate/arche-replicate/replication/loop",
 	"github.com/arche-replicate/arche-replicate/replication/transport/udp",
+	"github.com/arche-replicate/arche-replicate/replication/transport/quic",
 }
 
 // docPrelude declares the names that fragments may use. A fragment's own declarations hide them.
@@ -356,7 +358,7 @@ func TestGuideNamesEverySocketCounter(t *testing.T) {
 	_, section, found := strings.Cut(prose, "\n## Sockets\n")
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "\n## ")
-	for _, stats := range []any{transport.Stats{}, transport.ConnStats{}, udp.ListenerStats{}, udp.ConnStats{}} {
+	for _, stats := range []any{transport.Stats{}, transport.ConnStats{}, udp.ListenerStats{}, udp.ConnStats{}, quic.ListenerStats{}} {
 		typ := reflect.TypeOf(stats)
 		for i := range typ.NumField() {
 			if f := typ.Field(i); !f.Anonymous {

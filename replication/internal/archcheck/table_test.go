@@ -17,6 +17,7 @@ type room struct {
 // rooms is the table. Arrows point down: a room imports only rooms below it.
 var rooms = []room{
 	{face + "/transport/udp", "UDP sockets for servers and clients", "replication/transport/internal/link replication/transport replication/netsim replication"},
+	{face + "/transport/quic", "QUIC connections for servers and clients", "replication/transport/internal/link replication/transport replication/netsim replication seam"},
 	{face + "/transport/internal/link", "from the goroutines of sockets to the one of a loop", "replication/transport replication/netsim replication seam"},
 	{face + "/transport", "what transports have in common", ""},
 	{face + "/netsim", "a bad network, by steps or by the clock", ""},
