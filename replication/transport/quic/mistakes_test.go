@@ -296,7 +296,7 @@ func TestLargePackets(t *testing.T) {
 
 // TestThePeersMTU: what the server's is, if it is less.
 func TestThePeersMTU(t *testing.T) {
-	for _, of := range []int{300, 1200} {
+	for _, of := range []int{300, 1200, 9000} {
 		h := newHost(replication.WithMTU(of))
 		h.listen(t, "127.0.0.1:0")
 		p := dial(t, h.listener.Addr().String())
