@@ -1,0 +1,62 @@
+package game
+
+import (
+	"math"
+
+	"github.com/mlange-42/arche/ecs"
+)
+
+// phaseSeconds is how long each phase of a round takes.
+var phaseSeconds = [...]float64{Warmup: 1.5, Fight: 15, Over: 2}
+
+// startMatch makes the one entity with the state of the match.
+func (g *Game) startMatch() {
+	g.match = g.newMatch.New()
+	g.setPhase(Warmup)
+}
+
+// setPhase begins a phase of a round.
+func (g *Game) setPhase(phase Phase) {
+	g.clock = phaseSeconds[phase]
+	match := g.status.Get(g.match)
+	match.Phase = phase
+	match.TimeLeft = uint8(math.Ceil(g.clock))
+}
+
+// keepTime moves the match from phase to phase, and to the next round.
+func (g *Game) keepTime() {
+	g.clock -= g.dt
+	match := g.status.Get(g.match)
+	match.TimeLeft = uint8(math.Ceil(max(0, g.clock)))
+	if g.clock > 0 {
+		return
+	}
+	if match.Phase != Over {
+		g.setPhase(match.Phase + 1)
+		return
+	}
+	g.setPhase(Warmup)
+	match.Leader, match.Kills = 0, 0
+	for _, e := range g.ships {
+		if e.IsZero() {
+			continue
+		}
+		_, _, score := g.stock.Get(e)
+		*score = Score{}
+		g.raiseShield(e)
+	}
+	g.Tally.Rounds++
+}
+
+// credit counts a kill, unless the shooter has left.
+func (g *Game) credit(shooter ecs.Entity) {
+	if shooter.IsZero() {
+		return
+	}
+	_, _, score := g.stock.Get(shooter)
+	score.Kills = min(score.Kills+1, mostCounted)
+	if match := g.status.Get(g.match); score.Kills > match.Kills {
+		_, _, _, ship := g.body.Get(shooter)
+		match.Leader, match.Kills = ship.Number, score.Kills
+	}
+}

@@ -1,0 +1,222 @@
+package game
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/mlange-42/arche/generic"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/interpolation"
+)
+
+// Player is the game on a client. It joins with a message, sees only the client's world, and steers
+// a ship with inputs. In each frame, after packets were received:
+//
+//	err := player.Frame(dt)
+type Player struct {
+	Name   string
+	Client *replication.Client
+	// Shown is what interpolation shows, or nil: then the world has the newest states, and the server
+	// judges shots by the present.
+	Shown *interpolation.Interpolation
+	// Steer gives the input for a tick. It is Autopilot until somebody takes over. The own ship is
+	// shown as late as the others: it is not predicted.
+	Steer    func(tick replication.Tick) Controls
+	Ship     int // the number of the own ship, or -1
+	Received MessageCounts
+
+	session  uint64 // in which it has joined
+	dt       float64
+	deaths   int
+	controls Controls // latest of Autopilot
+	rest     time.Duration
+
+	scene
+	tracks map[replication.NetID]track
+
+	body    generic.Map2[Position, Ship]
+	heading generic.Map[Heading]
+	stock   generic.Map2[Hull, Ammo]
+	crate   generic.Map2[Position, PowerUp]
+}
+
+const (
+	enoughDeaths = 3 // after which a bot takes a break
+	breakTime    = 2 * time.Second
+)
+
+// MessageCounts counts the messages of the server.
+type MessageCounts struct {
+	Joined int `json:"joined"`
+	Left   int `json:"left"`
+	Hits   int `json:"hits"`
+	Status int `json:"status"`
+}
+
+// Add adds the counts of another player.
+func (n *MessageCounts) Add(m MessageCounts) {
+	n.Joined += m.Joined
+	n.Left += m.Left
+	n.Hits += m.Hits
+	n.Status += m.Status
+}
+
+// track is the latest known position of a ship, with its velocity.
+type track struct {
+	at       replication.Time
+	place    vec
+	velocity vec
+}
+
+// BotName is a name for the i-th player.
+func BotName(i int) string {
+	names := [...]string{"Ada", "Blériot", "Bessie", "Otto", "Amelia", "Zoë", "Wilbur", "Saburō"}
+	return fmt.Sprintf("%s %d", names[i%len(names)], i+1)
+}
+
+// NewPlayer makes a client play, as a bot.
+func NewPlayer(name string, w *ecs.World, client *replication.Client) *Player {
+	p := &Player{
+		Name:    name,
+		Ship:    -1,
+		Client:  client,
+		tracks:  map[replication.NetID]track{},
+		body:    generic.NewMap2[Position, Ship](w),
+		heading: generic.NewMap[Heading](w),
+		stock:   generic.NewMap2[Hull, Ammo](w),
+		crate:   generic.NewMap2[Position, PowerUp](w),
+	}
+	p.Steer = p.Autopilot
+	replication.OnInput(client, func(tick replication.Tick) Controls { return p.Steer(tick) })
+	replication.OnServerMessage(client, func(m Welcome) {
+		p.Ship, p.dt, p.deaths = int(m.Ship), 1/float64(m.TickRate), 0
+	})
+	replication.OnServerMessage(client, func(Joined) { p.Received.Joined++ })
+	replication.OnServerMessage(client, func(Left) { p.Received.Left++ })
+	replication.OnServerMessage(client, func(Status) { p.Received.Status++ })
+	replication.OnServerMessage(client, func(m Hit) {
+		p.Received.Hits++
+		if m.Fatal && int(m.Victim) == p.Ship {
+			p.deaths++
+		}
+	})
+	return p
+}
+
+// Interpolate makes ships move smoothly, a moment late, and the server judge shots accordingly.
+func (p *Player) Interpolate() { p.Shown = interpolation.Attach(p.Client) }
+
+// Frame brings the client's world up to date, and joins in every new session and after a break.
+func (p *Player) Frame(dt time.Duration) error {
+	if err := p.Client.Frame(dt); err != nil {
+		return err
+	}
+	if p.Client.Status() != replication.StatusConnected {
+		return nil
+	}
+	if p.deaths >= enoughDeaths && p.Leave() == nil {
+		p.rest = breakTime
+	}
+	if p.rest > 0 {
+		p.rest -= dt
+		return nil
+	}
+	session := p.Client.Stats().Sessions
+	// A message that can't be sent now is sent in a later frame.
+	if p.session != session && replication.SendToServer(p.Client, Join{p.Name}) == nil {
+		p.session, p.Ship, p.deaths = session, -1, 0
+		clear(p.tracks) // these ships may be gone
+	}
+	return nil
+}
+
+// Leave gives the ship back. The next frame joins again, after a break if there is one.
+func (p *Player) Leave() error {
+	err := replication.SendToServer(p.Client, Leave{Tired: true})
+	if err == nil {
+		p.session, p.Ship, p.deaths = 0, -1, 0
+	}
+	return err
+}
+
+// Autopilot steers as a bot.
+func (p *Player) Autopilot(tick replication.Tick) Controls {
+	if me, ok := p.look(replication.Time{Tick: tick}); ok {
+		p.controls = p.navigate(me)
+	} else {
+		p.controls.Fire = false // keep the other controls, so that every tick has an input
+	}
+	return p.controls
+}
+
+// shownAt returns the time as of which the world shows an entity.
+func (p *Player) shownAt(e ecs.Entity) (at replication.Time) {
+	if p.Shown != nil {
+		at, _ = p.Shown.Time()
+		return at
+	}
+	at.Tick, _ = p.Client.StateTick(e)
+	return at
+}
+
+// look makes a scene from the client's world for the tick of an input, at which the own ship has
+// moved on. Others are aimed at as they are shown, or as they will be at that tick if they are not
+// interpolated. It returns false if the own ship is not there or not alive.
+func (p *Player) look(input replication.Time) (me cockpit, ok bool) {
+	if p.Ship < 0 {
+		return me, false
+	}
+	p.ships, p.crates = p.ships[:0], p.crates[:0]
+	for id, e := range p.Client.Entities() {
+		if at, powerUp := p.crate.Get(e); powerUp != nil {
+			if powerUp.Kind != NoPowerUp {
+				p.crates = append(p.crates, crate{at.vec(), powerUp.Kind})
+			}
+			continue
+		}
+		at, ship := p.body.Get(e)
+		if ship == nil || at == nil {
+			continue
+		}
+		own := int(ship.Number) == p.Ship
+		if own {
+			heading, hull, ammo := p.instruments(e)
+			ok = ship.Alive && heading != nil && hull != nil && ammo != nil
+			if ok {
+				me = cockpit{len(p.ships), heading.angle(), hull.Points, ammo.Rounds, 1}
+			}
+		}
+		shown := p.shownAt(e)
+		t := p.follow(id, shown, at.vec())
+		place := t.place
+		if own || p.Shown == nil {
+			place = place.add(t.velocity.times(input.Sub(shown) * p.dt))
+		}
+		p.ships = append(p.ships, blip{place, t.velocity, ship.Alive})
+	}
+	return me, ok
+}
+
+// follow updates the track of a ship.
+func (p *Player) follow(id replication.NetID, shown replication.Time, place vec) track {
+	t, known := p.tracks[id]
+	passed := shown.Sub(t.at)
+	if known && passed <= 0 {
+		return t
+	}
+	v := place.sub(t.place).times(1 / (passed * p.dt))
+	if !known || v.length() > 2*topSpeed {
+		v = vec{} // seen for the first time, or respawned elsewhere
+	}
+	t = track{shown, place, v}
+	p.tracks[id] = t
+	return t
+}
+
+// instruments returns the components of the player's own ship.
+func (p *Player) instruments(e ecs.Entity) (*Heading, *Hull, *Ammo) {
+	hull, ammo := p.stock.Get(e)
+	return p.heading.Get(e), hull, ammo
+}

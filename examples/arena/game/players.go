@@ -1,0 +1,43 @@
+package game
+
+import (
+	"github.com/mlange-42/arche/ecs"
+
+	"github.com/arche-replicate/arche-replicate/replication/rewind"
+)
+
+// player is the player of a ship, if it is not a bot of the server.
+type player struct {
+	present  bool
+	name     string // keeps the string alive, which Arche's memory does not
+	controls Controls
+	view     rewind.View // what the player's client showed when it gave the controls
+	rewound  bool        // there is such a view, in this tick
+}
+
+// Join adds a ship for a player and returns its number, or false if there are too many ships.
+func (g *Game) Join(name string) (number int, ok bool) {
+	for number = 0; number < len(g.ships); number++ {
+		if g.ships[number].IsZero() {
+			break
+		}
+	}
+	if number == maxShips {
+		return 0, false
+	}
+	g.launch(number)
+	g.players[number] = player{present: true, name: name}
+	g.badge.Assign(g.ships[number], &Callsign{Name: name})
+	return number, true
+}
+
+// Leave takes a player's ship out of the arena.
+func (g *Game) Leave(number int) {
+	g.World.RemoveEntity(g.ships[number])
+	g.ships[number], g.radar.ships[number], g.players[number] = ecs.Entity{}, blip{}, player{}
+}
+
+// Command sets the player's controls from the next step on.
+func (g *Game) Command(number int, c Controls) {
+	g.players[number].controls, g.players[number].rewound = c, false
+}
