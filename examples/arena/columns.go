@@ -6,6 +6,7 @@ import (
 
 	"github.com/mlange-42/arche/ecs"
 
+	"github.com/arche-replicate/arche-replicate/examples/arena/game"
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
@@ -26,20 +27,20 @@ type column struct {
 }
 
 // newReader returns a reader for one world. Its list of components is written by hand: a missing
-// one would not be checked, so a test compares the list with NewSchema.
+// one would not be checked, so a test compares the list with game.NewSchema.
 func newReader(w *ecs.World, s *replication.Schema) *reader {
 	r := &reader{world: w}
-	addColumn[Position](r, s)
-	addColumn[Heading](r, s)
-	addColumn[Ship](r, s)
-	addColumn[Hull](r, s)
-	addColumn[Ammo](r, s)
-	addColumn[Score](r, s)
-	addColumn[Shield](r, s)
-	addColumn[Bullet](r, s)
-	addColumn[PowerUp](r, s)
-	addColumn[Match](r, s)
-	addColumn[Player](r, s)
+	addColumn[game.Position](r, s)
+	addColumn[game.Heading](r, s)
+	addColumn[game.Ship](r, s)
+	addColumn[game.Hull](r, s)
+	addColumn[game.Ammo](r, s)
+	addColumn[game.Score](r, s)
+	addColumn[game.Shield](r, s)
+	addColumn[game.Bullet](r, s)
+	addColumn[game.PowerUp](r, s)
+	addColumn[game.Match](r, s)
+	addColumn[game.Callsign](r, s)
 	return r
 }
 

@@ -15,15 +15,15 @@ import (
 type config struct {
 	headless bool
 	json     bool
-	ticks    int // 0: until interrupted
+	ticks    int // of a server; 0: until interrupted
 	duration time.Duration
-	byTicks  bool // -ticks was given, not -duration
 
 	seed     uint64
 	bots     int
-	clients  int
+	clients  int // with serve, to wait for
+	load     int
 	tickRate int // simulation steps per second
-	sendRate int // calls of Replicate per second
+	sendRate int // state packets per second
 
 	loss, dup, reorder float64
 	latency, jitter    time.Duration
@@ -60,14 +60,16 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	var c config
 	fs := flag.NewFlagSet("arena", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	fs.BoolVar(&c.headless, "headless", false, "run as fast as possible and print only the result")
+	fs.BoolVar(&c.headless, "headless", false, "print only the result; in memory, run as fast as possible")
 	fs.BoolVar(&c.json, "json", false, "print the result as one JSON object")
 	fs.IntVar(&c.ticks, "ticks", 0, "`number` of simulation steps to play (default: as many as -duration takes)")
 	fs.DurationVar(&c.duration, "duration", 10*time.Second,
 		"simulated time to play;\n-serve and -connect without it play until one of them ends")
 	fs.Uint64Var(&c.seed, "seed", 1, "same seed, same fight, same luck on the network")
 	fs.IntVar(&c.bots, "bots", 100, "`number` of ships of the server's bots; every client adds one")
-	fs.IntVar(&c.clients, "clients", 4, "`number` of clients, each with a world of its own;\nwith -serve, to wait for")
+	fs.IntVar(&c.clients, "clients", 4, "`number` of clients, each with a world of its own;\n"+
+		"with -serve, to wait for before the fight (default: none)")
+	fs.IntVar(&c.load, "load", 0, "with -connect: be this `number` of clients, and print percentiles")
 	fs.IntVar(&c.tickRate, "tick-rate", 60, "simulation steps per second")
 	fs.IntVar(&c.sendRate, "send-rate", 20, "packets per second; it must divide -tick-rate")
 	fs.Float64Var(&c.loss, "loss", 0.05, "`share` of the packets that vanish, each way")
@@ -75,11 +77,11 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.DurationVar(&c.jitter, "jitter", 10*time.Millisecond, "by how much the latency varies, up and down")
 	fs.Float64Var(&c.dup, "dup", 0.01, "`share` of the packets that arrive twice")
 	fs.Float64Var(&c.reorder, "reorder", 0.01, "`share` of the packets that later ones overtake")
-	fs.StringVar(&c.transport, "transport", "memory", "memory, or udp for a loopback socket per client")
-	fs.StringVar(&c.serve, "serve", "", "be the server for clients that -connect to this TCP and UDP `address`")
+	fs.StringVar(&c.transport, "transport", "memory", "memory, or udp for a loopback socket per client, by the clock")
+	fs.StringVar(&c.serve, "serve", "", "be the server for clients that -connect to this UDP `address`;\n"+
+		"they simulate the bad network")
 	fs.StringVar(&c.connect, "connect", "", "be the clients of the server at this `address`")
-	fs.DurationVar(&c.wait, "wait", 0, "how long to wait for the other side (default: 30s if -headless;\n"+
-		"otherwise -connect waits a minute, or -duration if given, and -serve without limit)")
+	fs.DurationVar(&c.wait, "wait", time.Minute, "how long to wait for the other side")
 
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -97,26 +99,28 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	if err := c.validate(given); err != nil {
 		return c, err
 	}
-	c.byTicks = given["ticks"]
-	switch {
-	case c.byTicks:
-	case given["duration"], c.serve == "" && c.connect == "", c.serve != "" && c.headless:
-		c.setTicks()
-	}
-	switch {
-	case c.wait > 0:
-	case c.headless:
-		c.wait = 30 * time.Second
-	case c.connect != "" && given["duration"]:
-		c.wait = c.duration
-	case c.connect != "":
-		c.wait = time.Minute
-	}
+	c.complete(given)
 	return c, nil
 }
 
-// setTicks sets the length of the fight from -duration.
-func (c *config) setTicks() { c.ticks = max(1, int(c.duration.Seconds()*float64(c.tickRate))) }
+// complete sets what depends on several flags.
+func (c *config) complete(given map[string]bool) {
+	seconds := func(ticks int) time.Duration { return time.Duration(ticks) * time.Second / time.Duration(c.tickRate) }
+	switch {
+	case given["ticks"]:
+		c.duration = seconds(c.ticks)
+	case given["duration"], c.serve == "" && c.connect == "":
+		c.ticks = max(1, int(c.duration.Seconds()*float64(c.tickRate)))
+	default:
+		c.duration = 0
+	}
+	if c.serve != "" && !given["clients"] {
+		c.clients = 0
+	}
+	if c.load > 0 {
+		c.clients = c.load
+	}
+}
 
 // validate returns an error for the first invalid flag.
 func (c *config) validate(given map[string]bool) error {
@@ -131,6 +135,10 @@ func (c *config) validate(given map[string]bool) error {
 		return fmt.Errorf("-bots is %d but must be from 1 to %d", c.bots, maxBots)
 	case c.clients < 1 || c.clients > maxClients:
 		return fmt.Errorf("-clients is %d but must be from 1 to %d", c.clients, maxClients)
+	case given["load"] && (c.load < 1 || c.load > maxClients):
+		return fmt.Errorf("-load is %d but must be from 1 to %d", c.load, maxClients)
+	case given["load"] && c.connect == "":
+		return errors.New("-load needs a server in another process: give its address by -connect")
 	case c.tickRate < 1 || c.tickRate > maxTickRate:
 		return fmt.Errorf("-tick-rate is %d but must be from 1 to %d", c.tickRate, maxTickRate)
 	case c.sendRate < 1 || c.tickRate%c.sendRate != 0:
@@ -142,8 +150,8 @@ func (c *config) validate(given map[string]bool) error {
 		return fmt.Errorf("-transport is %q but must be memory or udp", c.transport)
 	case c.serve != "" && c.connect != "":
 		return errors.New("-serve and -connect are two processes: give one of them to each")
-	case c.wait < 0:
-		return fmt.Errorf("-wait is %v but must not be negative", c.wait)
+	case c.wait <= 0:
+		return fmt.Errorf("-wait is %v but must be more than 0", c.wait)
 	}
 	for _, address := range []struct{ name, value string }{{"serve", c.serve}, {"connect", c.connect}} {
 		if _, _, err := net.SplitHostPort(address.value); err != nil && given[address.name] {
@@ -175,40 +183,29 @@ func (c *config) sendStep() int { return c.tickRate / c.sendRate }
 
 // link describes the network in words.
 func (c *config) link() string {
+	if c.serve != "" {
+		return "as it is; clients simulate a bad one"
+	}
 	late := c.latency.String()
 	if c.jitter > 0 {
 		late = fmt.Sprintf("%v to %v", max(c.latency-c.jitter, 0), c.latency+c.jitter)
 	}
-	text := fmt.Sprintf("%.4g %% lost, %s late, %.4g %% doubled, %.4g %% overtaken", 100*c.loss, late, 100*c.dup,
-		100*c.reorder)
-	switch {
-	case c.serve != "":
-		return text + ", to clients"
-	case c.connect != "":
-		return text + ", to the server"
-	default:
-		return text + ", each way"
-	}
+	return fmt.Sprintf("%.4g %% lost, %s late, %.4g %% doubled, %.4g %% overtaken, each way", 100*c.loss, late,
+		100*c.dup, 100*c.reorder)
 }
 
-// weather returns the network's configuration, in ticks.
-func (c *config) weather() netsim.Config {
-	w := netsim.Config{
-		Latency:   netsim.Ticks(c.latency, float64(c.tickRate)),
-		Jitter:    netsim.Ticks(c.jitter, float64(c.tickRate)),
-		Loss:      c.loss,
-		Duplicate: c.dup,
-		Reorder:   c.reorder,
+// network returns the bad network of one direction.
+func (c *config) network() netsim.Profile {
+	p := netsim.Profile{Latency: c.latency, Jitter: c.jitter, Loss: c.loss, Duplicate: c.dup, Reorder: c.reorder}
+	if p.Reorder > 0 {
+		p.ReorderBy = 2 * time.Second / time.Duration(c.sendRate) // long enough to be overtaken
 	}
-	if w.Reorder > 0 {
-		w.ReorderBy = 2 * c.sendStep() // long enough to be overtaken
-	}
-	return w
+	return p
 }
 
 // quietTicks returns how long to wait at most for the worlds to become equal once nothing changes
 // and nothing is lost any more: until everything in flight has arrived, and half a minute more.
 func (c *config) quietTicks() int {
-	w := c.weather()
-	return 30*c.tickRate + 2*int(w.Latency+w.Jitter) + w.ReorderBy
+	p := c.network()
+	return int((30*time.Second + 2*(p.Latency+p.Jitter) + p.ReorderBy).Seconds() * float64(c.tickRate))
 }

@@ -47,7 +47,9 @@ func TestNonsenseIsRefusedInASentence(t *testing.T) {
 		{[]string{"-serve", ":1", "-connect", ":1"}, "-serve and -connect are two processes: give one of them to each"},
 		{[]string{"-serve", ""}, `-serve is "" but must be an address with a port, like 127.0.0.1:9000`},
 		{[]string{"-connect", "server"}, `-connect is "server" but must be an address with a port, like 127.0.0.1:9000`},
-		{[]string{"-wait", "-1s"}, "-wait is -1s but must not be negative"},
+		{[]string{"-wait", "-1s"}, "-wait is -1s but must be more than 0"},
+		{[]string{"-load", "0", "-connect", ":1"}, "-load is 0 but must be from 1 to 256"},
+		{[]string{"-load", "9"}, "-load needs a server in another process: give its address by -connect"},
 		{[]string{"now"}, `there is nothing to do with the argument "now": use flags only`},
 		{[]string{"-speed", "9"}, "flag provided but not defined: -speed"},
 	}
@@ -75,45 +77,46 @@ func TestHelpIsNoFailure(t *testing.T) {
 
 func TestHowLongToPlay(t *testing.T) {
 	tests := []struct {
-		args []string
-		want int
+		args     []string
+		ticks    int // of a server
+		duration time.Duration
 	}{
-		{nil, 600},
-		{[]string{"-duration", "2s"}, 120},
-		{[]string{"-duration", "1ms"}, 1},
-		{[]string{"-ticks", "7"}, 7},
-		{[]string{"-headless"}, 600},
-		{[]string{"-serve", ":0"}, 0},
-		{[]string{"-serve", ":0", "-ticks", "7"}, 7},
-		{[]string{"-serve", ":0", "-duration", "1s"}, 60},
-		{[]string{"-serve", ":0", "-headless"}, 600},
-		{[]string{"-connect", ":1"}, 0},
-		{[]string{"-connect", ":1", "-headless"}, 0},
-		{[]string{"-connect", ":1", "-ticks", "7"}, 7},
-		{[]string{"-connect", ":1", "-duration", "1s"}, 60},
+		{nil, 600, 10 * time.Second},
+		{[]string{"-duration", "2s"}, 120, 2 * time.Second},
+		{[]string{"-duration", "1ms"}, 1, time.Millisecond},
+		{[]string{"-ticks", "6"}, 6, time.Second / 10},
+		{[]string{"-headless"}, 600, 10 * time.Second},
+		{[]string{"-serve", ":0"}, 0, 0},
+		{[]string{"-serve", ":0", "-ticks", "6"}, 6, time.Second / 10},
+		{[]string{"-serve", ":0", "-duration", "1s"}, 60, time.Second},
+		{[]string{"-connect", ":1"}, 0, 0},
+		{[]string{"-connect", ":1", "-ticks", "6"}, 6, time.Second / 10},
+		{[]string{"-connect", ":1", "-duration", "1s"}, 60, time.Second},
 	}
 	for _, tt := range tests {
-		require.Equal(t, tt.want, testConfig(t, tt.args...).ticks, "%q", tt.args)
+		c := testConfig(t, tt.args...)
+		require.Equal(t, tt.ticks, c.ticks, "%q", tt.args)
+		require.Equal(t, tt.duration, c.duration, "%q", tt.args)
 	}
 }
 
-func TestLinkConfigIsInTicks(t *testing.T) {
+func TestTheNetworkIsAsBadAsAskedFor(t *testing.T) {
 	c := testConfig(t, "-latency", "50ms", "-jitter", "25ms", "-loss", "0.1", "-dup", "0.2", "-reorder", "0.3")
-	w := c.weather()
-	require.NoError(t, w.Validate())
-	require.InDelta(t, 3, w.Latency, 1e-9)
-	require.InDelta(t, 1.5, w.Jitter, 1e-9)
-	require.Equal(t, []float64{0.1, 0.2, 0.3}, []float64{w.Loss, w.Duplicate, w.Reorder})
-	require.Greater(t, w.ReorderBy, c.sendStep(), "held back by less, nothing is overtaken")
+	p := c.network()
+	require.NoError(t, p.Validate())
+	require.Equal(t, 50*time.Millisecond, p.Latency)
+	require.Equal(t, 25*time.Millisecond, p.Jitter)
+	require.Equal(t, []float64{0.1, 0.2, 0.3}, []float64{p.Loss, p.Duplicate, p.Reorder})
+	require.Greater(t, p.Config(60).ReorderBy, c.sendStep(), "held back by less, nothing is overtaken")
 
 	c = testConfig(t, "-latency", "0", "-jitter", "0", "-loss", "0", "-dup", "0", "-reorder", "0")
-	require.Zero(t, c.weather())
+	require.Zero(t, c.network())
 }
 
-func TestHowLongToWait(t *testing.T) {
-	require.Equal(t, 30*time.Second, testConfig(t, "-headless").wait)
-	require.Zero(t, testConfig(t, "-serve", ":0").wait, "for ever")
-	require.Equal(t, time.Minute, testConfig(t, "-connect", ":1").wait)
-	require.Equal(t, 2*time.Second, testConfig(t, "-connect", ":1", "-duration", "2s").wait)
-	require.Equal(t, 3*time.Second, testConfig(t, "-connect", ":1", "-duration", "2s", "-wait", "3s").wait)
+func TestHowManyClients(t *testing.T) {
+	require.Equal(t, 4, testConfig(t).clients)
+	require.Equal(t, 4, testConfig(t, "-connect", ":1").clients)
+	require.Equal(t, 200, testConfig(t, "-connect", ":1", "-load", "200").clients)
+	require.Zero(t, testConfig(t, "-serve", ":0").clients, "it waits for nobody")
+	require.Equal(t, 2, testConfig(t, "-serve", ":0", "-clients", "2").clients)
 }

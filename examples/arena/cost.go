@@ -2,18 +2,28 @@ package main
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/mlange-42/arche/ecs"
 
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// cost is known only to the server: what replication without deltas would send a client each time,
-// in bytes, and the age of the baselines in use.
+// cost is what replication without deltas would send a client each time, in bytes, and the age of the
+// baselines in use. Clients elsewhere know the second only.
 type cost struct {
-	Raw  int     // all entities as codes of fixed width
-	JSON int     // all entities in encoding/json, measured once a second
-	Age  float64 // ticks from the baseline to an update, the mean of the latest second; 0 if unknown
+	Raw    int     // all entities as codes of fixed width
+	JSON   int     // all entities in encoding/json, measured once a second
+	Age    float64 // ticks from the baseline to an update, the mean of the latest second; 0 if unknown
+	second int     // of the latest measurement of JSON
+
+	raw, json, sends float64 // sums, and how often state was sent
+}
+
+// bytesPerSecond returns the means since the beginning.
+func (c *cost) bytesPerSecond(sendRate int) (raw, json float64) {
+	scale := float64(sendRate) / max(c.sends, 1)
+	return tenth(c.raw * scale), tenth(c.json * scale)
 }
 
 // oldestCounted is the age from which on all baselines are counted together, see
@@ -23,19 +33,22 @@ const oldestCounted = 32
 // accountant keeps the cost up to date.
 type accountant struct {
 	cost
-	measured int // tick of the latest measurement
-	ages     [oldestCounted + 1]uint64
+	ages [oldestCounted + 1]uint64
 }
 
 // update measures the cost at a tick at which clients are sent state.
-func (a *accountant) update(h *host) {
-	stats := h.server.Stats()
+func (a *accountant) update(m *match) {
+	stats := m.server.Stats()
 	a.Raw = (stats.RawBits + 7) / 8
-	if a.JSON > 0 && h.ticks-a.measured < h.tickRate {
+	defer func() {
+		a.raw, a.json, a.sends = a.raw+float64(a.Raw), a.json+float64(a.JSON), a.sends+1
+	}()
+	second := m.ticks / m.c.tickRate
+	if a.JSON > 0 && second == a.second {
 		return
 	}
-	a.measured = h.ticks
-	a.JSON = h.jsonBytes()
+	a.second = second
+	a.JSON = m.reader.jsonBytes(m.entities())
 	count, sum := uint64(0), uint64(0)
 	for age := 1; age < len(a.ages); age++ { // without entries that had no baseline
 		n := stats.BaselineAges[age] - a.ages[age]
@@ -49,17 +62,11 @@ func (a *accountant) update(h *host) {
 	}
 }
 
-// jsonBytes returns the length of a JSON array of all entities that clients see.
-func (h *host) jsonBytes() int {
+// jsonBytes returns the length of a JSON array of entities.
+func (r *reader) jsonBytes(entities iter.Seq2[replication.NetID, ecs.Entity]) int {
 	total := len("[]")
-	filter := ecs.All(ecs.ComponentID[replication.Replicated](&h.game.World))
-	query := h.game.World.Query(&filter)
-	for query.Next() {
-		id, ok := h.server.NetID(query.Entity())
-		if !ok {
-			continue
-		}
-		text, err := h.reader.json(query.Entity(), id)
+	for id, e := range entities {
+		text, err := r.json(e, id)
 		if err != nil {
 			panic(fmt.Sprintf("arena: an entity has no JSON: %v", err)) // a new component
 		}

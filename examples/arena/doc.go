@@ -14,27 +14,27 @@
 //	go run ./examples/arena -headless -ticks 1200 -bots 100 -clients 8 -loss 0.1 -latency 60ms -json
 //
 // does the same as fast as the machine allows, for scripts. With -transport udp every client has a
-// socket of its own. Server and clients can also run in separate processes, on different machines:
+// socket of its own, and the clock rules. Server and clients can also run in separate processes, on
+// different machines:
 //
-//	go run ./examples/arena -serve 127.0.0.1:9000 -clients 8
+//	go run ./examples/arena -serve 127.0.0.1:9000
 //	go run ./examples/arena -connect 127.0.0.1:9000 -clients 8
+//	go run ./examples/arena -connect 127.0.0.1:9000 -load 200
 //
 // # Files
 //
-// The game is in components.go, game.go, ships.go, scene.go, bots.go, players.go, bullets.go,
-// powerups.go and match.go. It knows nothing about a network. host.go adds a [replication.Server]
-// to it, and mirror.go is a world with a [replication.Client]; these two show how to use the
-// library. messages.go has the messages and inputs: events.go handles them on the server, and
-// pilot.go is the player on a client. line.go, memory.go and udp.go carry datagrams; local.go,
-// serve.go with lobby.go, and connect.go with waiting.go are the three ways to run everything.
+// The game is package game, which knows no sockets: its Host and Player show how a server and a client
+// use the library. match.go plays with a server in this process, connect.go with clients of a server
+// elsewhere; client.go is a client of either.
 //
 // The output is a picture, see picture.go: survey.go reads a world, the server's or a client's,
 // field.go draws it on the canvas of canvas.go in the style of style.go, and cost.go and figures.go
 // compute the costs. screen.go decides whether terminal.go shows the picture in place or plain.go
 // prints lines. report.go is the result and reporttext.go its text.
 //
-// truth.go checks everything: it records the server's world at every tick, and after each
-// [replication.Client.Frame] it compares every entity of the client with the record of the tick
-// that the client shows, code for code. A process of clients gets that record over a TCP connection
-// besides the datagrams, see control.go.
+// Everything is checked. In one process, truth.go records the server's world at every tick, and after
+// each [replication.Client.Frame] every entity of a client is compared with the record of the tick
+// that the client shows, code for code; so these clients show the newest states. Clients elsewhere
+// interpolate. They compare hashes that the server sends all the time, see
+// [replication.Tuning.StateHash], and at the end the whole world, by one sum over it.
 package main

@@ -1,6 +1,10 @@
 package main
 
-import "math"
+import (
+	"math"
+
+	"github.com/arche-replicate/arche-replicate/examples/arena/game"
+)
 
 // box is a part of a canvas: its upper left corner and its size in cells.
 type box struct{ x, y, width, height int }
@@ -37,7 +41,7 @@ func (c *canvas) drawField(b box, s *survey) {
 	for _, at := range s.shots {
 		c.drawShot(b, g, at)
 	}
-	put := func(at vec, r rune, i ink) {
+	put := func(at game.Position, r rune, i ink) {
 		x, y := b.place(at, 1, 1)
 		*c.at(b.x+x, b.y+y) = cell{r, i}
 	}
@@ -63,7 +67,7 @@ func (c *canvas) drawField(b box, s *survey) {
 var brailleDots = [4][2]rune{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}
 
 // drawShot adds a shot to a cell, which can show eight of them as dots if the style has dots.
-func (c *canvas) drawShot(b box, g *glyphs, at vec) {
+func (c *canvas) drawShot(b box, g *glyphs, at game.Position) {
 	if !g.dots {
 		x, y := b.place(at, 1, 1)
 		*c.at(b.x+x, b.y+y) = cell{g.shot, shotInk}
@@ -79,11 +83,11 @@ func (c *canvas) drawShot(b box, g *glyphs, at vec) {
 
 // place returns the position of a point of the arena in a box whose cells have so many columns and
 // rows of dots.
-func (b box) place(at vec, columns, rows int) (x, y int) {
+func (b box) place(at game.Position, columns, rows int) (x, y int) {
 	scale := func(v float64, n int) int {
-		return int(clamp((v+arenaSize)/(2*arenaSize)*float64(n), 0, float64(n-1)))
+		return max(0, min(int((v+game.Size)/(2*game.Size)*float64(n)), n-1))
 	}
-	return scale(at.X, b.width*columns), scale(-at.Y, b.height*rows) // y grows upwards
+	return scale(float64(at.X), b.width*columns), scale(-float64(at.Y), b.height*rows) // y grows upwards
 }
 
 // quarter is the direction of an angle: right, up, left or down.

@@ -1,14 +1,20 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // figures are the current costs and results for one client, averaged over all clients that this
 // process knows.
 type figures struct {
 	sent      float64 // kbit/s of datagrams, lost ones included, over the latest second
 	raw, json float64 // kbit/s that snapshots would take, see cost
-	roundTrip float64 // as outlook.RoundTrip
+	roundTrip float64 // in ticks; 0 if unknown
 	age       float64 // as cost.Age
+
+	delay           time.Duration // of interpolation, of clients elsewhere
+	starved, frames uint64        // of these
 
 	traffic       traffic
 	checks, wrong int // since the beginning, summed over all clients

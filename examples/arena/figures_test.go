@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/mlange-42/arche/generic"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/examples/arena/game"
 )
 
 func TestBandwidthIsOfTheLatestSecond(t *testing.T) {
@@ -35,42 +38,39 @@ func TestAgesOfBaselines(t *testing.T) {
 // The cost of JSON snapshots is the size that encoding/json produces.
 func TestJSONIsMeasured(t *testing.T) {
 	c := testConfig(t, "-bots", "10", "-clients", "1")
-	h := newHost(&c)
+	m := newMatch(&c)
 	for range 60 {
-		h.step(true)
+		require.NoError(t, m.step(true))
 	}
-	text := []byte("[")
-	count := 0
-	for _, e := range h.game.ships {
-		id, ok := h.server.NetID(e)
-		require.True(t, ok)
-		one, err := h.reader.json(e, id)
+	world := &m.host.Game.World
+	position, ship := generic.NewMap[game.Position](world), generic.NewMap[game.Ship](world)
+	text, ships, others := []byte("["), 0, 0
+	for id, e := range m.entities() {
+		if ship.Get(e) == nil {
+			others++
+			continue
+		}
+		ships++
+		one, err := m.reader.json(e, id)
 		require.NoError(t, err)
 		var got struct {
 			ID       string `json:"id"`
-			Position Position
-			Ship     Ship
-			Bullet   *Bullet
+			Position game.Position
+			Ship     game.Ship
+			Bullet   *game.Bullet
 		}
 		require.NoError(t, json.Unmarshal(one, &got))
-		at, _, _, ship := h.game.body.Get(e)
-		require.Equal(t, *at, got.Position)
-		require.Equal(t, *ship, got.Ship)
+		require.Equal(t, *position.Get(e), got.Position)
+		require.Equal(t, *ship.Get(e), got.Ship)
 		require.Equal(t, id.String(), got.ID)
 		require.Nil(t, got.Bullet)
 		text = append(append(text, one...), ',')
-		count++
 	}
-	require.Equal(t, 10, count)
-	others := 0
-	for id := range h.truth.log {
-		if latest, ok := h.truth.latest(id); ok && latest.Codes[0]&(1<<2) == 0 { // not a ship
-			others++
-		}
-	}
+	require.Equal(t, 10, ships)
 	require.Equal(t, 4, others, "three power-ups and the match")
-	require.Greater(t, h.jsonBytes(), len(text))
-	require.Less(t, h.jsonBytes(), len(text)+others*100)
-	require.Positive(t, h.costs.JSON)
-	require.Greater(t, h.costs.JSON, h.costs.Raw)
+	all := m.reader.jsonBytes(m.entities())
+	require.Greater(t, all, len(text))
+	require.Less(t, all, len(text)+others*100)
+	require.Positive(t, m.costs.JSON)
+	require.Greater(t, m.costs.JSON, m.costs.Raw)
 }

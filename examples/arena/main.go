@@ -43,11 +43,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// The terminal is restored immediately, whatever else takes time.
 	defer context.AfterFunc(ctx, s.leave)()
 
-	play := runLocal
-	switch {
-	case c.serve != "":
-		play = runServer
-	case c.connect != "":
+	play := runMatch
+	if c.connect != "" {
 		play = runClients
 	}
 	result, err := play(ctx, &c, s)

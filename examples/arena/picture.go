@@ -22,29 +22,6 @@ type view struct {
 	world *ecs.World
 }
 
-// view shows the server's world.
-func (h *host) view() view {
-	return view{"server: " + count(h.server.Stats().Entities, "entity"), &h.game.World}
-}
-
-// view shows a client's world, with the client's number for the title.
-func (m *mirror) view(number int, t *truth) view {
-	title := fmt.Sprintf("client %d: %d wrong", number, m.mismatches)
-	if behind := int32(t.tick - uint32(m.client.Tick())); m.checks > 0 && behind >= 0 {
-		title += ", " + count(int(behind), "tick") + " behind"
-	}
-	return view{title, &m.world}
-}
-
-// tally returns the number of comparisons in all clients, and how many found a difference.
-func tally(mirrors []*mirror) (checks, wrong int) {
-	for _, m := range mirrors {
-		checks += m.checks
-		wrong += m.mismatches
-	}
-	return checks, wrong
-}
-
 // standing describes the best ship.
 func (s *survey) standing() string {
 	title, kills := s.leader()
@@ -145,22 +122,38 @@ func (p *picture) drawBoxes(c *canvas, b box, first *survey) {
 func (p *picture) drawFigures(c *canvas, y int) {
 	f := &p.figures
 	most := max(f.sent, f.raw, f.json)
+	sent := "sent"
+	if f.frames > 0 {
+		sent = "received"
+	}
 	for i, rate := range []struct {
 		name  string
 		kbits float64
 		ink   ink
-	}{{"sent", f.sent, goodInk}, {"as snapshots", f.raw, plainInk}, {"as JSON", f.json, plainInk}} {
+	}{{sent, f.sent, goodInk}, {"as snapshots", f.raw, plainInk}, {"as JSON", f.json, plainInk}} {
+		if rate.kbits == 0 && i == 1 {
+			continue // not known to clients elsewhere
+		}
 		c.write(1, y+i, plainInk, rate.name)
 		c.writeRight(29, y+i, rate.ink, thousands(int(math.Round(rate.kbits)))+" kbit/s")
 		c.drawBar(31, y+i, c.width-32, rate.ink, rate.kbits/max(most, 1))
 	}
-	c.write(1, y+3, plainInk, fmt.Sprintf("saved %s of snapshots, %s of JSON", f.savedOf(f.raw), f.savedOf(f.json)))
+	text := "saved " + f.savedOf(f.raw) + " of snapshots, "
+	if f.frames > 0 {
+		text = "saved "
+	}
+	c.write(1, y+3, plainInk, text+f.savedOf(f.json)+" of JSON")
 	c.drawTrend(y+3, f.trend)
 
 	x := c.write(1, y+4, plainInk, "round trip "+roundTripText(f.roundTrip, p.c.tickRate))
-	x = c.write(x, y+4, plainInk, ", age of baselines "+ageText(f.age))
-	c.write(x, y+4, plainInk, fmt.Sprintf(", lost %s of %s", thousands(f.traffic.Lost), count(f.traffic.Packets,
-		"packet")))
+	if f.frames > 0 {
+		text = fmt.Sprintf(", shown %d ms late, starved %s of %s", f.delay.Milliseconds(), thousands(f.starved),
+			count(f.frames, "frame"))
+	} else {
+		text = fmt.Sprintf(", age of baselines %s, lost %s of %s", ageText(f.age), thousands(f.traffic.Lost),
+			count(f.traffic.Packets, "packet"))
+	}
+	c.write(x, y+4, plainInk, text)
 	ink, text := f.worlds()
 	c.write(1, y+5, ink, text)
 	p.drawLegend(c, y+6)
@@ -210,7 +203,7 @@ func (p *picture) drawBrief(c *canvas, y int) {
 // drawBar fills a share of so many columns, at least one step of them unless the share is 0.
 func (c *canvas) drawBar(x, y, columns int, i ink, share float64) {
 	bar := c.style.glyphs().bar
-	steps := int(clamp(share, 0, 1) * float64(max(columns, 0)*len(bar)))
+	steps := int(max(0, min(share, 1)) * float64(max(columns, 0)*len(bar)))
 	if share > 0 {
 		steps = max(steps, 1)
 	}

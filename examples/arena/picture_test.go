@@ -8,10 +8,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/mlange-42/arche/generic"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/examples/arena/game"
 )
 
 var update = flag.Bool("update", false, "write the frames of testdata anew")
@@ -19,28 +22,28 @@ var update = flag.Bool("update", false, "write the frames of testdata anew")
 // scenery is a world in which everything is at a known position.
 func scenery(kills uint16, name string) *ecs.World {
 	w := ecs.NewWorld()
-	ships := generic.NewMap4[Position, Heading, Ship, Score](&w)
-	for i, at := range []vec{{-400, 400}, {400, 400}, {0, 0}, {-400, -400}, {400, -400}} {
+	ships := generic.NewMap4[game.Position, game.Heading, game.Ship, game.Score](&w)
+	for i, at := range [][2]float32{{-400, 400}, {400, 400}, {0, 0}, {-400, -400}, {400, -400}} {
 		ships.NewWith(
-			&Position{float32(at.X), float32(at.Y)}, &Heading{float32(float64(i) * math.Pi / 2)},
-			&Ship{Number: uint16(i), Alive: i != 2}, &Score{Kills: uint16(4-i) * kills, Deaths: uint16(i)})
+			&game.Position{X: at[0], Y: at[1]}, &game.Heading{Angle: float32(float64(i) * math.Pi / 2)},
+			&game.Ship{Number: uint16(i), Alive: i != 2}, &game.Score{Kills: uint16(4-i) * kills, Deaths: uint16(i)})
 	}
-	players := generic.NewMap5[Position, Heading, Ship, Score, Player](&w)
-	players.NewWith(&Position{100, 0}, &Heading{}, &Ship{Number: 7, Alive: true}, &Score{}, &Player{name})
-	players.NewWith(&Position{-100, 0}, &Heading{math.Pi}, &Ship{Number: 8, Alive: true}, &Score{}, &Player{"Zoë 2"})
-	shots := generic.NewMap2[Position, Bullet](&w)
+	players := generic.NewMap5[game.Position, game.Heading, game.Ship, game.Score, game.Callsign](&w)
+	players.NewWith(&game.Position{X: 100, Y: 0}, &game.Heading{}, &game.Ship{Number: 7, Alive: true}, &game.Score{}, &game.Callsign{Name: name})
+	players.NewWith(&game.Position{X: -100, Y: 0}, &game.Heading{Angle: math.Pi}, &game.Ship{Number: 8, Alive: true}, &game.Score{}, &game.Callsign{Name: "Zoë 2"})
+	shots := generic.NewMap2[game.Position, game.Bullet](&w)
 	for x := -511; x <= 511; x += 73 {
-		shots.NewWith(&Position{float32(x), float32(x / 2)}, &Bullet{})
+		shots.NewWith(&game.Position{X: float32(x), Y: float32(x / 2)}, &game.Bullet{})
 	}
-	crates := generic.NewMap2[Position, PowerUp](&w)
-	crates.NewWith(&Position{200, 200}, &PowerUp{HullPlus3})
-	crates.NewWith(&Position{-200, 200}, &PowerUp{NoPowerUp})
-	match := Match{Phase: Fight, TimeLeft: 9}
+	crates := generic.NewMap2[game.Position, game.PowerUp](&w)
+	crates.NewWith(&game.Position{X: 200, Y: 200}, &game.PowerUp{Kind: game.HullPlus3})
+	crates.NewWith(&game.Position{X: -200, Y: 200}, &game.PowerUp{Kind: game.NoPowerUp})
+	match := game.Match{Phase: game.Fight, TimeLeft: 9}
 	if kills > 0 {
 		match.Kills = kills
 		match.Leader = 7
 	}
-	matches := generic.NewMap1[Match](&w)
+	matches := generic.NewMap1[game.Match](&w)
 	matches.NewWith(&match)
 	return &w
 }
@@ -61,6 +64,10 @@ func testPicture(t *testing.T, views int, args ...string) *picture {
 }
 
 func TestFrames(t *testing.T) {
+	connected := testPicture(t, 1, "-connect", "127.0.0.1:9000", "-loss", "0.3")
+	connected.views[0].title = "client 1: 0 differ"
+	connected.figures.raw, connected.figures.frames, connected.figures.starved = 0, 1200, 3
+	connected.figures.delay = 83 * time.Millisecond
 	tests := []struct {
 		file          string
 		columns, rows int
@@ -69,7 +76,7 @@ func TestFrames(t *testing.T) {
 	}{
 		{"local-80x24.txt", 80, 24, style{unicode: true}, testPicture(t, 2)},
 		{"ascii-80x24.txt", 80, 24, style{}, testPicture(t, 2)},
-		{"connect-80x24.txt", 80, 24, style{unicode: true}, testPicture(t, 1, "-connect", "127.0.0.1:9000", "-loss", "0.3")},
+		{"connect-80x24.txt", 80, 24, style{unicode: true}, connected},
 		{"local-100x40.txt", 100, 40, style{unicode: true}, testPicture(t, 2, "-duration", "1m")},
 		{"small-40x12.txt", 40, 12, style{unicode: true}, testPicture(t, 2)},
 		{"colour-64x16.txt", 64, 16, style{unicode: true, colour: true}, testPicture(t, 2)},
@@ -119,7 +126,7 @@ func TestNoLeaderboardWithoutKills(t *testing.T) {
 	require.Equal(t, "nobody ahead", look(scenery(0, "Ada 1")).standing())
 	require.Equal(t, "Ada 1 ahead with 1 kill", look(scenery(1, "Ada 1")).standing())
 	require.Equal(t, "Ada 1 ahead with 2 kills", look(scenery(2, "Ada 1")).standing())
-	s := survey{match: Match{Leader: 84, Kills: 5}}
+	s := survey{match: game.Match{Leader: 84, Kills: 5}}
 	require.Equal(t, "ship 84 ahead with 5 kills", s.standing(), "though it has left")
 }
 
@@ -157,8 +164,8 @@ func TestALinkInWords(t *testing.T) {
 		want string
 	}{
 		{nil, "5 % lost, 40ms to 60ms late, 1 % doubled, 1 % overtaken, each way"},
-		{[]string{"-loss", "0.125", "-jitter", "0", "-serve", ":1"}, "12.5 % lost, 50ms late, 1 % doubled, 1 % overtaken, to clients"},
-		{[]string{"-jitter", "80ms", "-dup", "0", "-connect", ":1"}, "5 % lost, 0s to 130ms late, 0 % doubled, 1 % overtaken, to the server"},
+		{[]string{"-loss", "0.125", "-jitter", "0", "-serve", ":1"}, "as it is; clients simulate a bad one"},
+		{[]string{"-jitter", "80ms", "-dup", "0", "-connect", ":1"}, "5 % lost, 0s to 130ms late, 0 % doubled, 1 % overtaken, each way"},
 	}
 	for _, tt := range tests {
 		c := testConfig(t, tt.args...)

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+	"slices"
+
+	"github.com/arche-replicate/arche-replicate/examples/arena/game"
 )
 
 // report is the result of a run. The figures are those of the fight; the quiet ticks after it only
@@ -19,14 +22,13 @@ type report struct {
 	Clients   int    `json:"clients"`
 	Entities  int    `json:"entities"` // at the end of the fight
 
-	Converged   bool   `json:"converged"`   // all worlds were equal at the end
-	QuietTicks  int    `json:"quiet_ticks"` // ticks until then
-	Checks      int    `json:"checks"`      // comparisons of a client's entity with the record
-	Mismatches  int    `json:"mismatches"`  // comparisons that found a difference
-	Unchecked   int    `json:"unchecked"`   // comparisons that would have needed an older record
-	Interrupted bool   `json:"interrupted"`
-	Left        bool   `json:"left"`              // clients that left before the end
-	Checked     uint32 `json:"checked,omitempty"` // for those: the newest server tick at which something was compared
+	Converged   bool `json:"converged"`   // all worlds were equal at the end
+	QuietTicks  int  `json:"quiet_ticks"` // ticks until then
+	Checks      int  `json:"checks"`      // comparisons of an entity with the record, or with a hash of the server
+	Mismatches  int  `json:"mismatches"`  // comparisons that found a difference
+	Unchecked   int  `json:"unchecked"`   // comparisons that would have needed an older record
+	Interrupted bool `json:"interrupted"`
+	Left        bool `json:"left"` // clients that left before the end
 
 	Bytes                       uint64  `json:"bytes"`   // of all datagrams to all clients
 	Packets                     uint64  `json:"packets"` // state packets among them
@@ -37,23 +39,21 @@ type report struct {
 	Saved                       float64 `json:"saved"`                            // share of raw that was not sent
 	JSONBytesPerClientPerSecond float64 `json:"json_bytes_per_client_per_second"` // the same in JSON
 	SavedOfJSON                 float64 `json:"saved_of_json"`
-	RoundTripTicks              float64 `json:"round_trip_ticks"` // see outlook; mean of all clients at the end
+	RoundTripTicks              float64 `json:"round_trip_ticks"` // mean of all clients at the end
 	RoundTripMs                 float64 `json:"round_trip_ms"`
 
-	Spawns   uint64 `json:"spawns"`
-	Despawns uint64 `json:"despawns"`
-	Tally    Tally  `json:"tally"`
+	Spawns    uint64             `json:"spawns"`
+	Despawns  uint64             `json:"despawns"`
+	Tally     game.Tally         `json:"tally"`
+	Announced game.Announcements `json:"announced"`
 
-	MessageBytes    uint64         `json:"message_bytes"`     // of messages and acknowledgements to clients, in bytes
-	Messages        uint64         `json:"messages_down"`     // to all clients, each counted once
-	MessagesUp      uint64         `json:"messages_up"`       // from all clients
-	Resent          uint64         `json:"messages_resent"`   // times that a message to a client was sent again
-	Inputs          uint64         `json:"inputs"`            // inputs that arrived in time
-	InputsMissed    uint64         `json:"inputs_missed"`     // ticks without an input
-	InputsInTime    float64        `json:"inputs_in_time"`    // their share
-	InputDelayTicks float64        `json:"input_delay_ticks"` // by how much inputs are ahead of the server, on average
-	Announced       announcements  `json:"announced"`
-	Received        *messageCounts `json:"received,omitempty"` // by all clients, if they are known
+	MessageBytes uint64  `json:"message_bytes"`   // of messages and acknowledgements to clients, in bytes
+	Messages     uint64  `json:"messages_down"`   // to all clients, each counted once
+	MessagesUp   uint64  `json:"messages_up"`     // from all clients
+	Resent       uint64  `json:"messages_resent"` // times that a message to a client was sent again
+	Inputs       uint64  `json:"inputs"`          // inputs that arrived in time
+	InputsMissed uint64  `json:"inputs_missed"`   // ticks without an input
+	InputsInTime float64 `json:"inputs_in_time"`  // their share
 
 	// Rows has the same for each client.
 	Rows []row `json:"per_client"`
@@ -61,57 +61,41 @@ type report struct {
 
 // row is the result of one client.
 type row struct {
-	Client      int     `json:"client"`
-	Packets     uint64  `json:"packets"`
-	Lost        uint64  `json:"lost"`
-	Bytes       float64 `json:"bytes_per_second"`
-	Raw         float64 `json:"raw_bytes_per_second"`
-	Saved       float64 `json:"saved"`
-	JSON        float64 `json:"json_bytes_per_second"`
-	SavedOfJSON float64 `json:"saved_of_json"`
-	RoundTrip   float64 `json:"round_trip_ticks"`
-	Messages    uint64  `json:"messages_down"`
-	MessagesUp  uint64  `json:"messages_up"`
-	Inputs      uint64  `json:"inputs"`
-	Missed      uint64  `json:"inputs_missed"`
-	InTime      float64 `json:"inputs_in_time"`
-	InputDelay  float64 `json:"input_delay_ticks"`
-	Mismatches  int     `json:"mismatches"`
-	Compared    bool    `json:"compared"` // with the server's world, after the fight
-	Equal       bool    `json:"equal"`    // the result
+	Client     int     `json:"client"`
+	Packets    uint64  `json:"packets"`
+	Lost       uint64  `json:"lost"`
+	Bytes      float64 `json:"bytes_per_second"`
+	RoundTrip  float64 `json:"round_trip_ticks"`
+	InputDelay float64 `json:"input_delay_ticks,omitempty"` // by how much inputs are ahead of the server
+	Delay      float64 `json:"shown_late_ms,omitempty"`     // by interpolation
+	Starved    float64 `json:"starved,omitempty"`           // share of the frames with nothing new to show
+	Mismatches int     `json:"mismatches"`
+	Compared   bool    `json:"compared"` // with the server's world, after the fight
+	Equal      bool    `json:"equal"`    // the result
 }
 
-// setRoundTrip notes the round trip, given in ticks.
-func (r *report) setRoundTrip(ticks float64) {
-	r.RoundTripTicks = tenth(ticks)
-	r.RoundTripMs = tenth(1000 * ticks / float64(r.TickRate))
-}
-
-// ok reports whether the run succeeded. Clients that left early must have compared something.
+// ok reports whether the run succeeded.
 func (r *report) ok() bool {
-	seen := r.Converged || r.Interrupted || r.Left && r.Checks > 0
-	return r.Mismatches == 0 && seen
+	return r.Mismatches == 0 && (r.Converged || r.Interrupted || r.Left || r.Clients == 0)
 }
 
-// report summarises the fight so far, for some clients.
-func (h *host) report(c *config, guests []*guest) *report {
-	stats := h.server.Stats()
+// report summarises the fight so far.
+func (m *match) report() *report {
+	c, stats := m.c, m.server.Stats()
 	r := &report{
 		Role: "both", Transport: c.transport, Seed: c.seed,
-		TickRate: c.tickRate, SendRate: c.sendRate, Ticks: h.ticks, Bots: c.bots, Clients: len(guests),
-		Entities: stats.Entities,
-		Spawns:   stats.Spawns, Despawns: stats.Despawns, Tally: h.game.Tally,
-		Announced: h.announced,
+		TickRate: c.tickRate, SendRate: c.sendRate, Ticks: m.ticks, Bots: c.bots, Clients: len(m.guests),
+		Entities: stats.Entities, Spawns: stats.Spawns, Despawns: stats.Despawns, Tally: m.host.Game.Tally,
+		Announced: m.host.Announced,
 	}
-	var seconds, raw, json float64 // summed over clients
-	var roundTrip, inputDelay mean
-	for _, g := range guests {
-		p := g.peer.Stats()
-		span := h.seconds(g)
+	if c.serve != "" {
+		r.Role, r.Transport = "server", "udp"
+	}
+	seconds := 0.0 // summed over clients
+	for _, g := range m.guests {
+		p, span := g.peer.Stats(), m.seconds(g)
 		bytes := p.Bytes + p.MessageBytes
 		seconds += span
-		raw += float64(g.raw)
-		json += float64(g.json)
 		r.Bytes += bytes
 		r.MessageBytes += p.MessageBytes
 		r.Messages += p.Messages
@@ -122,52 +106,120 @@ func (h *host) report(c *config, guests []*guest) *report {
 		r.Packets += p.Packets
 		r.Lost += p.Lost
 		r.Refused += p.RefusedPackets
-		roundTrip.add(g.view.RoundTrip)
-		inputDelay.add(g.view.InputDelay)
 		r.Rows = append(r.Rows, row{
-			Client: g.number + 1, Packets: p.Packets, Lost: p.Lost,
-			Bytes: per(float64(bytes), span), Raw: per(float64(g.raw), span), JSON: per(float64(g.json), span),
-			Saved: saved(float64(bytes), float64(g.raw)), SavedOfJSON: saved(float64(bytes), float64(g.json)),
-			Messages: p.Messages, MessagesUp: p.MessagesReceived,
-			Inputs: p.Inputs, Missed: p.InputsMissed, InTime: inTime(p.Inputs, p.InputsMissed),
-			RoundTrip: tenth(g.view.RoundTrip), InputDelay: tenth(g.view.InputDelay),
+			Packets: p.Packets, Lost: p.Lost, Bytes: per(float64(bytes), span), RoundTrip: tenth(m.roundTrip(g)),
 		})
 	}
-	r.BytesPerClientPerSecond = per(float64(r.Bytes), seconds)
-	r.RawBytesPerClientPerSecond = per(raw, seconds)
-	r.JSONBytesPerClientPerSecond = per(json, seconds)
-	r.Saved = saved(float64(r.Bytes), raw)
-	r.SavedOfJSON = saved(float64(r.Bytes), json)
-	r.InputsInTime = inTime(r.Inputs, r.InputsMissed)
-	r.InputDelayTicks = tenth(inputDelay.value())
-	r.setRoundTrip(roundTrip.value())
+	r.RawBytesPerClientPerSecond, r.JSONBytesPerClientPerSecond = m.costs.bytesPerSecond(c.sendRate)
+	r.sumUp(seconds)
+	r.Saved = saved(r.BytesPerClientPerSecond, r.RawBytesPerClientPerSecond)
+	r.SavedOfJSON = saved(r.BytesPerClientPerSecond, r.JSONBytesPerClientPerSecond)
+	r.InputsInTime = saved(float64(r.InputsMissed), float64(r.Inputs+r.InputsMissed))
 	return r
 }
 
-// compare records which worlds equal the server's, and reports whether all do.
-func (r *report) compare(mirrors []*mirror, t *truth) bool {
-	all := true
-	for i, m := range mirrors {
-		r.Rows[i].Equal, r.Rows[i].Compared = m.equal(t), true
-		all = all && r.Rows[i].Equal
-	}
-	return all
-}
-
-// judge adds the results of the checks.
-func (r *report) judge(mirrors []*mirror) {
-	r.Checks, r.Mismatches, r.Unchecked, r.Received = 0, 0, 0, &messageCounts{}
-	for i, m := range mirrors {
-		r.Rows[i].Mismatches = m.mismatches
-		r.Checks += m.checks
-		r.Mismatches += m.mismatches
-		r.Unchecked += m.tooOld
-		r.Received.add(m.pilot.received)
-		r.Refused += m.client.Stats().RefusedPackets
+// judge adds the results of the comparisons.
+func (m *match) judge(r *report) {
+	r.Checks, r.Mismatches = m.checked()
+	for i, g := range m.guests[:len(r.Rows)] {
+		r.Rows[i].Equal, r.Rows[i].Compared = g.equal, g.compared
+		if g.client != nil {
+			r.Rows[i].Mismatches = g.client.mismatches
+			r.Unchecked += g.client.tooOld
+			r.Refused += g.client.Client.Stats().RefusedPackets
+		} else if g.compared {
+			r.Checks++
+		}
 	}
 }
 
-// per returns a rate, rounded to one decimal.
+// reportOf is the report of clients that run in this process, with a server elsewhere.
+func reportOf(crews []*crew, interrupted bool) *report {
+	c := &crews[0].c
+	r := &report{
+		Role: "clients", Transport: "udp", Seed: c.seed, TickRate: c.tickRate, Clients: c.clients,
+		Interrupted: interrupted, Converged: true, Ticks: crews[0].ticks(crews[0].played()),
+	}
+	seconds := 0.0
+	for _, w := range crews {
+		checks, wrong := w.checked()
+		r.Checks += int(checks)
+		r.Mismatches += int(wrong)
+		for _, client := range w.clients {
+			s, shown, span := client.Client.Stats(), client.Shown.Stats(), w.played().Seconds()
+			entities := 0
+			for range client.Client.Entities() {
+				entities++
+			}
+			r.Entities = max(r.Entities, entities)
+			seconds += span
+			r.Bytes += s.Bytes + s.MessageBytes
+			r.MessageBytes += s.MessageBytes
+			r.Packets += s.Packets
+			r.Messages += s.MessagesReceived
+			r.MessagesUp += s.Messages
+			r.InputsMissed += s.InputsMissed
+			r.Refused += s.RefusedPackets
+			r.Converged = r.Converged && client.equal
+			r.Left = r.Left || !client.over
+			if client.compared {
+				r.Checks++
+			}
+			r.Rows = append(r.Rows, row{
+				Packets: s.Packets, Bytes: per(float64(s.Bytes+s.MessageBytes), span),
+				RoundTrip: tenth(client.ticks(s.RoundTrip)), InputDelay: tenth(client.ticks(s.InputDelay)),
+				Delay:      tenth(max(0, 1000*shown.Delay.Seconds())),
+				Starved:    math.Round(1e4*float64(shown.Starved)/float64(max(shown.Frames, 1))) / 1e4,
+				Mismatches: int(s.Diverged), Compared: client.compared, Equal: client.equal,
+			})
+		}
+	}
+	r.sumUp(seconds)
+	return r
+}
+
+// sumUp numbers the rows and averages what they know, over so many seconds of all clients.
+func (r *report) sumUp(seconds float64) {
+	var roundTrip mean
+	for i := range r.Rows {
+		r.Rows[i].Client = i + 1
+		roundTrip.add(r.Rows[i].RoundTrip)
+	}
+	r.BytesPerClientPerSecond = per(float64(r.Bytes), seconds)
+	r.RoundTripTicks = tenth(roundTrip.value())
+	r.RoundTripMs = tenth(1000 * roundTrip.value() / float64(r.TickRate))
+}
+
+// mean is the mean of values, of which 0 means unknown.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(value float64) {
+	if value != 0 {
+		m.sum += value
+		m.n++
+	}
+}
+
+// value is 0 if nothing is known.
+func (m *mean) value() float64 { return m.sum / float64(max(m.n, 1)) }
+
+// percentiles returns five of them: 0, 50, 95, 99 and 100.
+func percentiles(rows []row, value func(*row) float64) (of [5]float64) {
+	var values []float64
+	for i := range rows {
+		values = append(values, value(&rows[i]))
+	}
+	slices.Sort(values)
+	for i, share := range [...]float64{0, 0.5, 0.95, 0.99, 1} {
+		of[i] = values[int(math.Round(share*float64(len(values)-1)))]
+	}
+	return of
+}
+
+// per returns a rate, rounded to one decimal; 0 for no time.
 func per(amount, seconds float64) float64 {
 	if seconds == 0 {
 		return 0
@@ -178,20 +230,12 @@ func per(amount, seconds float64) float64 {
 // tenth rounds to one decimal.
 func tenth(x float64) float64 { return math.Round(10*x) / 10 }
 
-// inTime returns the share of inputs that were in time, to four decimals.
-func inTime(came, missed uint64) float64 {
-	if came+missed == 0 {
+// saved returns the share of all that a part leaves, to four decimals; 0 of nothing.
+func saved(part, all float64) float64 {
+	if all == 0 {
 		return 0
 	}
-	return math.Round(1e4*float64(came)/float64(came+missed)) / 1e4
-}
-
-// saved returns a share, to four decimals.
-func saved(bytes, raw float64) float64 {
-	if raw == 0 {
-		return 0
-	}
-	return math.Round(1e4*(1-bytes/raw)) / 1e4
+	return math.Round(1e4*(1-part/all)) / 1e4
 }
 
 // writeJSON writes the report as one object.

@@ -56,19 +56,12 @@ func requireMirrored(t *testing.T, r *report) {
 }
 
 func TestAllWorldsConverge(t *testing.T) {
+	t.Parallel()
 	for _, transport := range []string{"memory", "udp"} {
 		t.Run(transport, func(t *testing.T) {
 			requireMirrored(t, runOK(t, append(rough, "-transport", transport)...))
 		})
 	}
-}
-
-func TestTheTransportDoesNotChangeTheFight(t *testing.T) {
-	memory := runOK(t, append(rough, "-transport", "memory")...)
-	udp := runOK(t, append(rough, "-transport", "udp")...)
-	require.Equal(t, memory.Tally, udp.Tally)
-	require.Equal(t, memory.Spawns, udp.Spawns)
-	require.Equal(t, memory.RawBytesPerClientPerSecond, udp.RawBytesPerClientPerSecond)
 }
 
 func TestSameSeedSameBytes(t *testing.T) {
@@ -94,13 +87,13 @@ func TestTheTableIsForPeople(t *testing.T) {
 	require.Empty(t, stderr.String())
 	requireFits(t, stdout.String())
 	lines := strings.Split(stdout.String(), "\n")
-	require.Contains(t, lines[0], "saved")
+	require.Contains(t, lines[0], "world")
 	require.Contains(t, lines[4], "equal")
 	require.Empty(t, lines[5])
 	text := strings.Join(strings.Fields(stdout.String()), " ")
 	require.Contains(t, text, "3 players joined, 0 left")
 	require.Contains(t, text, "All worlds became equal")
-	require.Equal(t, 1, strings.Count(text, "Round trip"), "there is one")
+	require.Contains(t, text, "is saved")
 }
 
 // No packet may arrive until the network recovers.

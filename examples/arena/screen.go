@@ -75,7 +75,7 @@ func (s *screen) show(tick, tickRate int, picture func() *picture) {
 		if s.terminal.ready() {
 			s.terminal.show(picture().draw)
 		}
-	case tick > s.shown && tick%tickRate == 0:
+	case tick/tickRate > s.shown/tickRate:
 		s.shown = tick
 		if !s.headed {
 			s.headed = true

@@ -7,39 +7,42 @@ import (
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/mlange-42/arche/generic"
+
+	"github.com/arche-replicate/arche-replicate/examples/arena/game"
 )
 
 // survey is everything visible in a world, the server's or a client's: an ordinary system that does
 // not depend on where the entities come from.
 type survey struct {
-	match  Match
+	match  game.Match
 	ships  []sight
-	shots  []vec
-	crates []vec // power-ups that are not taken yet
+	shots  []game.Position
+	crates []game.Position // power-ups that are not taken yet
 }
 
 // sight is a ship as it is shown.
 type sight struct {
 	number  int
-	at      vec
+	at      game.Position
 	heading float64
 	alive   bool
 	name    string // of the player; empty for a bot of the server
-	score   Score
+	score   game.Score
 }
 
 // look surveys a world.
 func look(w *ecs.World) *survey {
 	s := &survey{}
-	heading, player, score := generic.NewMap[Heading](w), generic.NewMap[Player](w), generic.NewMap[Score](w)
+	heading, player := generic.NewMap[game.Heading](w), generic.NewMap[game.Callsign](w)
+	score := generic.NewMap[game.Score](w)
 
-	ships := generic.NewFilter2[Position, Ship]().Query(w)
+	ships := generic.NewFilter2[game.Position, game.Ship]().Query(w)
 	for ships.Next() {
 		at, ship := ships.Get()
-		seen := sight{number: int(ship.Number), at: at.vec(), alive: ship.Alive}
+		seen := sight{number: int(ship.Number), at: *at, alive: ship.Alive}
 		e := ships.Entity()
 		if h := heading.Get(e); h != nil {
-			seen.heading = h.angle()
+			seen.heading = float64(h.Angle)
 		}
 		if p := player.Get(e); p != nil {
 			seen.name = p.Name
@@ -49,18 +52,18 @@ func look(w *ecs.World) *survey {
 		}
 		s.ships = append(s.ships, seen)
 	}
-	shots := generic.NewFilter2[Position, Bullet]().Query(w)
+	shots := generic.NewFilter2[game.Position, game.Bullet]().Query(w)
 	for shots.Next() {
 		at, _ := shots.Get()
-		s.shots = append(s.shots, at.vec())
+		s.shots = append(s.shots, *at)
 	}
-	crates := generic.NewFilter2[Position, PowerUp]().Query(w)
+	crates := generic.NewFilter2[game.Position, game.PowerUp]().Query(w)
 	for crates.Next() {
-		if at, powerUp := crates.Get(); powerUp.Kind != NoPowerUp {
-			s.crates = append(s.crates, at.vec())
+		if at, powerUp := crates.Get(); powerUp.Kind != game.NoPowerUp {
+			s.crates = append(s.crates, *at)
 		}
 	}
-	matches := generic.NewFilter1[Match]().Query(w)
+	matches := generic.NewFilter1[game.Match]().Query(w)
 	for matches.Next() {
 		s.match = *matches.Get()
 	}

@@ -17,6 +17,13 @@ func (c *tableColumn) width() int {
 	return widest
 }
 
+// addRow adds a cell to each column.
+func addRow(columns []tableColumn, cells ...string) {
+	for i, text := range cells {
+		columns[i].cells = append(columns[i].cells, text)
+	}
+}
+
 // tableLines returns a table in lines of at most limit columns of characters, as long as some table
 // column can be dropped. All columns are aligned to the right.
 func tableLines(columns []tableColumn, limit int) []string {

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"encoding/binary"
+	"hash/fnv"
+	"iter"
 	"slices"
 
 	"github.com/mlange-42/arche/ecs"
@@ -14,7 +17,7 @@ const truthTicks = 600
 
 // truth records the server's world at each replicated tick, independently of the library.
 type truth struct {
-	tick    uint32 // of the latest record
+	tick    replication.Tick // of the latest record
 	records int
 	log     map[replication.NetID][]version
 	scratch []uint64
@@ -23,15 +26,8 @@ type truth struct {
 
 // version is the state of an entity from a tick on.
 type version struct {
-	Tick  uint32
-	Codes []uint64 // as of reader.codes; nil if the entity is gone
-}
-
-// change is a new version of one entity.
-type change struct {
-	ID    replication.NetID
-	Tick  uint32
-	Codes []uint64
+	tick  replication.Tick
+	codes []uint64 // as of reader.codes; nil if the entity is gone
 }
 
 func newTruth() *truth {
@@ -39,54 +35,44 @@ func newTruth() *truth {
 }
 
 // newer compares ticks, which wrap.
-func newer(a, b uint32) bool { return int32(a-b) > 0 }
+func newer(a, b replication.Tick) bool { return int32(a-b) > 0 }
 
-// record records the world at a tick, and returns the changes.
-func (t *truth) record(tick uint32, w *ecs.World, r *reader, id func(ecs.Entity) (replication.NetID, bool)) []change {
-	var changes []change
+// record records a world at a tick.
+func (t *truth) record(tick replication.Tick, entities iter.Seq2[replication.NetID, ecs.Entity], r *reader) {
 	clear(t.seen)
-	filter := ecs.All(ecs.ComponentID[replication.Replicated](w))
-	query := w.Query(&filter)
-	for query.Next() {
-		e := query.Entity()
-		netID, ok := id(e)
-		if !ok {
-			continue // then no client may show it
-		}
-		t.seen[netID] = true
-		latest, ok := t.latest(netID)
-		t.scratch = r.codesAfter(e, latest.Codes, t.scratch[:0])
-		if !ok || !slices.Equal(latest.Codes, t.scratch) {
-			changes = append(changes, change{netID, tick, slices.Clone(t.scratch)})
+	for id, e := range entities {
+		t.seen[id] = true
+		latest, ok := t.latest(id)
+		t.scratch = r.codesAfter(e, latest.codes, t.scratch[:0])
+		if !ok || !slices.Equal(latest.codes, t.scratch) {
+			t.add(id, version{tick, slices.Clone(t.scratch)})
 		}
 	}
-	for netID, versions := range t.log {
-		if !t.seen[netID] && versions[len(versions)-1].Codes != nil {
-			changes = append(changes, change{ID: netID, Tick: tick})
+	for id, versions := range t.log {
+		if !t.seen[id] && versions[len(versions)-1].codes != nil {
+			t.add(id, version{tick: tick})
 		}
 	}
-	t.add(tick, changes)
-	return changes
+	t.advance(tick)
 }
 
-// add appends the changes of a tick, and drops old versions.
-func (t *truth) add(tick uint32, changes []change) {
+func (t *truth) add(id replication.NetID, v version) { t.log[id] = append(t.log[id], v) }
+
+// advance completes the record of a tick, and drops old versions from time to time.
+func (t *truth) advance(tick replication.Tick) {
 	t.tick = tick
-	for _, c := range changes {
-		t.log[c.ID] = append(t.log[c.ID], version{c.Tick, c.Codes})
-	}
 	if t.records++; t.records%(truthTicks/4) == 0 {
 		t.forget(tick - truthTicks)
 	}
 }
 
 // forget drops the versions that ended before a tick.
-func (t *truth) forget(tick uint32) {
+func (t *truth) forget(tick replication.Tick) {
 	for id, versions := range t.log {
-		for len(versions) > 1 && !newer(versions[1].Tick, tick) {
+		for len(versions) > 1 && !newer(versions[1].tick, tick) {
 			versions = versions[1:]
 		}
-		if last := versions[len(versions)-1]; last.Codes == nil && newer(tick, last.Tick) {
+		if last := versions[len(versions)-1]; last.codes == nil && newer(tick, last.tick) {
 			delete(t.log, id)
 			continue
 		}
@@ -101,18 +87,7 @@ func (t *truth) latest(id replication.NetID) (version, bool) {
 		return version{}, false
 	}
 	last := versions[len(versions)-1]
-	return last, last.Codes != nil
-}
-
-// snapshot returns all live entities, for late clients.
-func (t *truth) snapshot() []change {
-	var changes []change
-	for id := range t.log {
-		if latest, ok := t.latest(id); ok {
-			changes = append(changes, change{id, latest.Tick, latest.Codes})
-		}
-	}
-	return changes
+	return last, last.codes != nil
 }
 
 // A verdict is the result of a check.
@@ -121,21 +96,17 @@ type verdict int
 const (
 	right verdict = iota
 	wrong
-	tooNew // newer than the record: check again later
 	tooOld // older than the record: unknown
 )
 
 // check reports whether an entity had these codes at a tick.
-func (t *truth) check(id replication.NetID, tick uint32, codes []uint64) verdict {
-	if newer(tick, t.tick) {
-		return tooNew
-	}
+func (t *truth) check(id replication.NetID, tick replication.Tick, codes []uint64) verdict {
 	versions := t.log[id]
 	for i := len(versions) - 1; i >= 0; i-- {
-		if newer(versions[i].Tick, tick) {
+		if newer(versions[i].tick, tick) {
 			continue
 		}
-		if slices.Equal(versions[i].Codes, codes) {
+		if slices.Equal(versions[i].codes, codes) {
 			return right
 		}
 		return wrong
@@ -146,25 +117,42 @@ func (t *truth) check(id replication.NetID, tick uint32, codes []uint64) verdict
 	return wrong // it did not exist yet, or never did
 }
 
-// equal reports whether the entities of a client are exactly those of the latest record.
-func (t *truth) equal(c *replication.Client, r *reader) bool {
-	shown, same := 0, true
-	for id, e := range c.Entities() {
-		shown++
-		latest, ok := t.latest(id)
-		t.scratch = r.codes(e, t.scratch[:0])
-		same = same && ok && slices.Equal(latest.Codes, t.scratch)
-	}
-	return same && shown == t.alive()
+// census is the number of entities of a world, and a sum of their hashes.
+type census struct {
+	entities int
+	sum      uint64
 }
 
-// alive returns the number of entities in the latest record.
-func (t *truth) alive() int {
-	n := 0
+func (c *census) add(id replication.NetID, codes []uint64) {
+	h := fnv.New64a()
+	var word [8]byte
+	write := func(x uint64) {
+		binary.LittleEndian.PutUint64(word[:], x)
+		_, _ = h.Write(word[:])
+	}
+	write(uint64(id.Slot))
+	write(uint64(id.Generation))
+	for _, code := range codes {
+		write(code)
+	}
+	c.entities++
+	c.sum += h.Sum64()
+}
+
+// census counts the entities of the latest record.
+func (t *truth) census() (c census) {
 	for id := range t.log {
-		if _, ok := t.latest(id); ok {
-			n++
+		if latest, ok := t.latest(id); ok {
+			c.add(id, latest.codes)
 		}
 	}
-	return n
+	return c
+}
+
+// census counts the entities of a world.
+func (r *reader) census(entities iter.Seq2[replication.NetID, ecs.Entity]) (c census) {
+	for id, e := range entities {
+		c.add(id, r.codes(e, nil))
+	}
+	return c
 }

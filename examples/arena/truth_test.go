@@ -5,13 +5,15 @@ import (
 	"testing"
 
 	"github.com/mlange-42/arche/ecs"
+	"github.com/mlange-42/arche/generic"
 	"github.com/stretchr/testify/require"
 
+	"github.com/arche-replicate/arche-replicate/examples/arena/game"
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
 func TestTheRecordCoversEveryComponent(t *testing.T) {
-	s := NewSchema()
+	s := game.NewSchema()
 	components := map[string]bool{}
 	for _, line := range strings.Split(s.Text(), "\n") {
 		if strings.HasPrefix(line, "message ") {
@@ -27,17 +29,18 @@ func TestTheRecordCoversEveryComponent(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	a, b := replication.NetID{Slot: 1}, replication.NetID{Slot: 2}
-	start := ^uint32(0) - 5 // ticks wrap
+	start := ^replication.Tick(0) - 5 // ticks wrap
 	truth := newTruth()
-	truth.add(start, []change{{a, start, []uint64{1}}})
-	truth.add(start+3, nil)
-	truth.add(start+6, []change{{a, start + 6, []uint64{2}}, {b, start + 6, []uint64{9}}})
-	truth.add(start+9, []change{{ID: a, Tick: start + 9}})
+	truth.add(a, version{start, []uint64{1}})
+	truth.add(a, version{start + 6, []uint64{2}})
+	truth.add(b, version{start + 6, []uint64{9}})
+	truth.add(a, version{tick: start + 9})
+	truth.advance(start + 9)
 
 	tests := []struct {
 		name string
 		id   replication.NetID
-		tick uint32
+		tick replication.Tick
 		code uint64
 		want verdict
 	}{
@@ -51,28 +54,27 @@ func TestVerdicts(t *testing.T) {
 		{"not there yet", b, start + 3, 9, wrong},
 		{"still there", b, start + 9, 9, right},
 		{"another incarnation", replication.NetID{Slot: 2, Generation: 1}, start + 9, 9, wrong},
-		{"not recorded yet", b, start + 10, 9, tooNew},
 	}
 	for _, tt := range tests {
 		require.Equal(t, tt.want, truth.check(tt.id, tt.tick, []uint64{tt.code}), tt.name)
 	}
-	require.Equal(t, 1, truth.alive())
-	require.Equal(t, []change{{b, start + 6, []uint64{9}}}, truth.snapshot())
+	require.Equal(t, 1, truth.census().entities)
 }
 
 func TestTheRecordIsBounded(t *testing.T) {
 	truth := newTruth()
 	still, busy, dead := replication.NetID{Slot: 1}, replication.NetID{Slot: 2}, replication.NetID{Slot: 3}
 	const ticks = 10 * truthTicks
-	for tick := range uint32(ticks) {
-		changes := []change{{busy, tick, []uint64{uint64(tick)}}}
+	for tick := range replication.Tick(ticks) {
+		truth.add(busy, version{tick, []uint64{uint64(tick)}})
 		switch tick {
 		case 0:
-			changes = append(changes, change{still, tick, []uint64{7}}, change{dead, tick, []uint64{8}})
+			truth.add(still, version{tick, []uint64{7}})
+			truth.add(dead, version{tick, []uint64{8}})
 		case 1:
-			changes = append(changes, change{ID: dead, Tick: tick})
+			truth.add(dead, version{tick: tick})
 		}
-		truth.add(tick, changes)
+		truth.advance(tick)
 		require.LessOrEqual(t, len(truth.log[busy]), 2*truthTicks)
 	}
 	require.NotContains(t, truth.log, dead)
@@ -86,46 +88,53 @@ func TestTheRecordIsBounded(t *testing.T) {
 func TestDifferencesAreFound(t *testing.T) {
 	tests := []struct {
 		name   string
-		damage func(m *mirror, ship ecs.Entity)
+		damage func(c *client, ship ecs.Entity)
 		found  int
 	}{
-		{"nothing", func(*mirror, ecs.Entity) {}, 0},
-		{"a value", func(m *mirror, ship ecs.Entity) {
-			(*Hull)(m.world.Get(ship, ecs.ComponentID[Hull](&m.world))).Points++
+		{"nothing", func(*client, ecs.Entity) {}, 0},
+		{"a value", func(c *client, ship ecs.Entity) {
+			(*game.Hull)(c.world.Get(ship, ecs.ComponentID[game.Hull](&c.world))).Points++
 		}, 1},
-		{"a component too few", func(m *mirror, ship ecs.Entity) {
-			m.world.Remove(ship, ecs.ComponentID[Ammo](&m.world))
+		{"a component too few", func(c *client, ship ecs.Entity) {
+			c.world.Remove(ship, ecs.ComponentID[game.Ammo](&c.world))
 		}, 1},
-		{"a component too many", func(m *mirror, ship ecs.Entity) {
-			m.world.Add(ship, ecs.ComponentID[Bullet](&m.world))
+		{"a component too many", func(c *client, ship ecs.Entity) {
+			c.world.Add(ship, ecs.ComponentID[game.Bullet](&c.world))
 		}, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := testConfig(t, "-bots", "10", "-latency", "0", "-jitter", "0", "-loss", "0", "-dup", "0", "-reorder", "0")
-			h := newHost(&c)
-			atServer, atClient := memoryPorts()
-			h.welcome(newLine(atServer, 1, c.weather()))
-			m := newMirror("Ada", newLine(atClient, 2, c.weather()))
+			m := newMatch(&c)
+			m.addClient(0)
+			client := m.clients[0]
 			for range 60 {
-				h.step(true)
-				require.NoError(t, m.step(h.truth))
+				require.NoError(t, m.step(true))
 			}
-			require.Zero(t, m.mismatches)
+			require.Positive(t, client.checks)
+			require.Zero(t, client.mismatches)
 			for range 6 {
-				h.step(false)
-				require.NoError(t, m.step(h.truth))
+				require.NoError(t, m.step(false))
 			}
-			require.True(t, m.equal(h.truth))
+			require.True(t, client.equals(m.truth))
 
-			id, ok := h.server.NetID(h.game.ships[3])
+			ship, ok := shipOf(&client.world, 3)
 			require.True(t, ok)
-			ship, ok := m.client.Entity(id)
-			require.True(t, ok)
-			tt.damage(m, ship)
-			m.check(h.truth)
-			require.Equal(t, tt.found, m.mismatches)
-			require.Equal(t, tt.found == 0, m.equal(h.truth))
+			tt.damage(client, ship)
+			client.check(m.truth)
+			require.Equal(t, tt.found, client.mismatches)
+			require.Equal(t, tt.found == 0, client.equals(m.truth))
 		})
 	}
+}
+
+// shipOf returns the ship with a number.
+func shipOf(w *ecs.World, number uint16) (e ecs.Entity, ok bool) {
+	query := generic.NewFilter1[game.Ship]().Query(w)
+	for query.Next() {
+		if query.Get().Number == number {
+			e, ok = query.Entity(), true
+		}
+	}
+	return e, ok
 }
