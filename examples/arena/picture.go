@@ -126,26 +126,29 @@ func (p *picture) drawFigures(c *canvas, y int) {
 	if f.frames > 0 {
 		sent = "received"
 	}
-	for i, rate := range []struct {
+	line := y
+	for _, rate := range []struct {
 		name  string
 		kbits float64
 		ink   ink
 	}{{sent, f.sent, goodInk}, {"as snapshots", f.raw, plainInk}, {"as JSON", f.json, plainInk}} {
-		if rate.kbits == 0 && i == 1 {
+		if rate.kbits == 0 && f.frames > 0 {
 			continue // not known to clients elsewhere
 		}
-		c.write(1, y+i, plainInk, rate.name)
-		c.writeRight(29, y+i, rate.ink, thousands(int(math.Round(rate.kbits)))+" kbit/s")
-		c.drawBar(31, y+i, c.width-32, rate.ink, rate.kbits/max(most, 1))
+		c.write(1, line, plainInk, rate.name)
+		c.writeRight(29, line, rate.ink, thousands(int(math.Round(rate.kbits)))+" kbit/s")
+		c.drawBar(31, line, c.width-32, rate.ink, rate.kbits/max(most, 1))
+		line++
 	}
 	text := "saved " + f.savedOf(f.raw) + " of snapshots, "
 	if f.frames > 0 {
 		text = "saved "
 	}
-	c.write(1, y+3, plainInk, text+f.savedOf(f.json)+" of JSON")
-	c.drawTrend(y+3, f.trend)
+	c.write(1, line, plainInk, text+f.savedOf(f.json)+" of JSON")
+	c.drawTrend(line, f.trend)
+	line++
 
-	x := c.write(1, y+4, plainInk, "round trip "+roundTripText(f.roundTrip, p.c.tickRate))
+	x := c.write(1, line, plainInk, "round trip "+roundTripText(f.roundTrip, p.c.tickRate))
 	if f.frames > 0 {
 		text = fmt.Sprintf(", shown %d ms late, starved %s of %s", f.delay.Milliseconds(), thousands(f.starved),
 			count(f.frames, "frame"))
@@ -153,10 +156,10 @@ func (p *picture) drawFigures(c *canvas, y int) {
 		text = fmt.Sprintf(", age of baselines %s, lost %s of %s", ageText(f.age), thousands(f.traffic.Lost),
 			count(f.traffic.Packets, "packet"))
 	}
-	c.write(x, y+4, plainInk, text)
+	c.write(x, line, plainInk, text)
 	ink, text := f.worlds()
-	c.write(1, y+5, ink, text)
-	p.drawLegend(c, y+6)
+	c.write(1, line+1, ink, text)
+	p.drawLegend(c, line+2)
 }
 
 // worlds describes whether everything that clients showed was true so far.

@@ -112,10 +112,11 @@ func write(dir, root, name string) (files []string, err error) {
 	if name != "nothing" {
 		names = append(names, "client.go")
 		for _, file := range []string{"components.go", "messages.go"} {
-			texts[file], err = os.ReadFile(filepath.Join(root, "examples", "arena", file))
+			text, err := os.ReadFile(filepath.Join(root, "examples", "arena", "game", file))
 			if err != nil {
 				return nil, err
 			}
+			texts[file] = bytes.Replace(text, []byte("package game"), []byte("package main"), 1)
 		}
 	}
 	for _, file := range names {
