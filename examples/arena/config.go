@@ -131,16 +131,21 @@ func (c *config) validate(given map[string]bool) error {
 		return fmt.Errorf("-ticks is %d but must be at least 1", c.ticks)
 	case c.duration <= 0 || c.duration > 24*time.Hour:
 		return fmt.Errorf("-duration is %v but must be more than 0 and at most 24h", c.duration)
-	case c.bots < 1 || c.bots > maxBots:
-		return fmt.Errorf("-bots is %d but must be from 1 to %d", c.bots, maxBots)
-	case c.clients < 1 || c.clients > maxClients:
-		return fmt.Errorf("-clients is %d but must be from 1 to %d", c.clients, maxClients)
-	case given["load"] && (c.load < 1 || c.load > maxClients):
-		return fmt.Errorf("-load is %d but must be from 1 to %d", c.load, maxClients)
-	case given["load"] && c.connect == "":
-		return errors.New("-load needs a server in another process: give its address by -connect")
-	case c.tickRate < 1 || c.tickRate > maxTickRate:
-		return fmt.Errorf("-tick-rate is %d but must be from 1 to %d", c.tickRate, maxTickRate)
+	}
+	for _, of := range []struct {
+		name        string
+		value, most int
+	}{
+		{"bots", c.bots, maxBots},
+		{"clients", c.clients, maxClients},
+		{"load", c.load, maxClients},
+		{"tick-rate", c.tickRate, maxTickRate},
+	} {
+		if of.value > of.most || of.value < 1 && (of.name != "load" || given["load"]) {
+			return fmt.Errorf("-%s is %d but must be from 1 to %d", of.name, of.value, of.most)
+		}
+	}
+	switch {
 	case c.sendRate < 1 || c.tickRate%c.sendRate != 0:
 		return fmt.Errorf("-send-rate is %d but must divide -tick-rate, which is %d", c.sendRate, c.tickRate)
 	case c.tickRate/c.sendRate > maxSendStep:
@@ -150,6 +155,8 @@ func (c *config) validate(given map[string]bool) error {
 		return fmt.Errorf("-transport is %q but must be memory or udp", c.transport)
 	case c.serve != "" && c.connect != "":
 		return errors.New("-serve and -connect are two processes: give one of them to each")
+	case c.load > 0 && c.connect == "":
+		return errors.New("-load needs a server in another process: give its address by -connect")
 	case c.wait <= 0:
 		return fmt.Errorf("-wait is %v but must be more than 0", c.wait)
 	}

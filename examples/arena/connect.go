@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/arche-replicate/arche-replicate/replication"
@@ -69,40 +70,37 @@ func runClients(ctx context.Context, c *config, s *screen) (*report, error) {
 
 // play plays until the server ends the fight, the clients have played long enough, or ctx is done. An
 // error stops the other crews.
-func (w *crew) play(ctx context.Context, stop context.CancelCauseFunc) error {
+func (w *crew) play(ctx context.Context, stop context.CancelCauseFunc) (err error) {
+	defer func() {
+		w.ended = time.Now()
+		if err != nil {
+			stop(err)
+		}
+	}()
 	rate := frameRate
 	if w.c.load > 0 {
 		rate = loadFrameRate
 	}
-	asked, reminded := time.Now(), time.Time{}
-	defer func() { w.ended = time.Now() }()
+	heard := time.Now()
+	reminded := heard.Add(time.Second/2 - remindEvery) // half a second is usual
 	for dt := range loop.Frames(ctx, rate) {
-		over, err := w.frame(dt)
-		if err != nil {
-			stop(err)
+		present, err := w.frame(dt)
+		now := time.Now()
+		switch {
+		case err != nil:
 			return err
-		}
-		switch now := time.Now(); {
-		case over:
-			return nil
-		case !w.began.IsZero():
+		case present > 0:
+			heard = now
 			if w.c.duration > 0 && now.Sub(w.began) >= w.c.duration && w.clients[0].final == nil {
 				return nil
 			}
 			w.screen.show(w.ticks(now.Sub(w.began)), w.c.tickRate, w.picture)
-		case now.Sub(asked) >= w.c.wait:
-			err := fmt.Errorf("no server answered at %s within %v: start one with -serve", w.c.connect, w.c.wait)
-			if why := w.clients[0].Client.Err(); why != nil {
-				err = fmt.Errorf("%w (%w)", err, why)
-			}
-			stop(err)
-			return err
-		case now.Sub(reminded) >= remindEvery:
+		case !slices.ContainsFunc(w.clients, func(c *client) bool { return !c.over }):
+			return nil
+		case now.Sub(heard) >= w.c.wait:
+			return w.silence()
+		case now.Sub(reminded) >= remindEvery && w.began.IsZero():
 			reminded = now
-			if now.Sub(asked) < time.Second/2 { // the usual time
-				reminded = asked.Add(time.Second/2 - remindEvery)
-				continue
-			}
 			w.screen.printLine(fmt.Sprintf("arena: waiting for a server at %s; start one with:\n"+
 				"  go run ./examples/arena -serve %s", w.c.connect, w.c.connect))
 		}
@@ -110,9 +108,17 @@ func (w *crew) play(ctx context.Context, stop context.CancelCauseFunc) error {
 	return nil
 }
 
-// frame shows a frame of all clients. over is true once the server has ended the fight for all.
-func (w *crew) frame(dt time.Duration) (over bool, err error) {
-	over = true
+// silence is the error if no server answers any more.
+func (w *crew) silence() error {
+	err := fmt.Errorf("no server answered at %s within %v: start one with -serve", w.c.connect, w.c.wait)
+	if why := w.clients[0].Client.Err(); why != nil {
+		err = fmt.Errorf("%w (%w)", err, why)
+	}
+	return err
+}
+
+// frame shows a frame of all clients, and returns how many are connected.
+func (w *crew) frame(dt time.Duration) (present int, err error) {
 	for _, client := range w.clients {
 		if client.over {
 			continue
@@ -120,13 +126,16 @@ func (w *crew) frame(dt time.Duration) (over bool, err error) {
 		if err := client.frame(dt); err != nil {
 			var end *replication.DisconnectError
 			if !errors.As(err, &end) || end.Reason.Code != reasonOver {
-				return false, err
+				return 0, err
 			}
-			client.over = true
+			client.over = true // the server has ended the fight
 			continue
 		}
-		over = false
-		if w.began.IsZero() && client.Client.Status() == replication.StatusConnected {
+		if client.Client.Status() != replication.StatusConnected {
+			continue
+		}
+		present++
+		if w.began.IsZero() {
 			w.began = time.Now()
 			w.c.tickRate = client.Client.TickRate()
 		}
@@ -136,7 +145,7 @@ func (w *crew) frame(dt time.Duration) (over bool, err error) {
 		}
 		client.judge()
 	}
-	return over, nil
+	return present, nil
 }
 
 // played returns for how long the clients have played.

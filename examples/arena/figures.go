@@ -17,6 +17,7 @@ type figures struct {
 	starved, frames uint64        // of these
 
 	traffic       traffic
+	elsewhere     bool
 	checks, wrong int // since the beginning, summed over all clients
 	trend         []float64
 }

@@ -394,6 +394,7 @@ func (m *match) picture() *picture {
 	p.figures = m.meter.figures(m.ticks, m.c, &m.costs.cost, t)
 	p.figures.roundTrip = roundTrip.value()
 	p.figures.checks, p.figures.wrong = m.checked()
+	p.figures.elsewhere = m.c.serve != ""
 	return p
 }
 

@@ -165,6 +165,8 @@ func (p *picture) drawFigures(c *canvas, y int) {
 // worlds describes whether everything that clients showed was true so far.
 func (f *figures) worlds() (ink, string) {
 	switch {
+	case f.elsewhere:
+		return plainInk, "clients elsewhere compare their worlds with hashes of this one"
 	case f.checks == 0:
 		return plainInk, "no entity of a mirror was compared yet"
 	case f.wrong > 0:

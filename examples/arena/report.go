@@ -47,13 +47,10 @@ type report struct {
 	Tally     game.Tally         `json:"tally"`
 	Announced game.Announcements `json:"announced"`
 
-	MessageBytes uint64  `json:"message_bytes"`   // of messages and acknowledgements to clients, in bytes
-	Messages     uint64  `json:"messages_down"`   // to all clients, each counted once
-	MessagesUp   uint64  `json:"messages_up"`     // from all clients
-	Resent       uint64  `json:"messages_resent"` // times that a message to a client was sent again
-	Inputs       uint64  `json:"inputs"`          // inputs that arrived in time
-	InputsMissed uint64  `json:"inputs_missed"`   // ticks without an input
-	InputsInTime float64 `json:"inputs_in_time"`  // their share
+	MessageBytes uint64  `json:"message_bytes"`  // of messages and acknowledgements to clients, in bytes
+	Inputs       uint64  `json:"inputs"`         // inputs that arrived in time
+	InputsMissed uint64  `json:"inputs_missed"`  // ticks without an input
+	InputsInTime float64 `json:"inputs_in_time"` // their share
 
 	// Rows has the same for each client.
 	Rows []row `json:"per_client"`
@@ -98,9 +95,6 @@ func (m *match) report() *report {
 		seconds += span
 		r.Bytes += bytes
 		r.MessageBytes += p.MessageBytes
-		r.Messages += p.Messages
-		r.MessagesUp += p.MessagesReceived
-		r.Resent += p.MessagesResent
 		r.Inputs += p.Inputs
 		r.InputsMissed += p.InputsMissed
 		r.Packets += p.Packets
@@ -156,8 +150,6 @@ func reportOf(crews []*crew, interrupted bool) *report {
 			r.Bytes += s.Bytes + s.MessageBytes
 			r.MessageBytes += s.MessageBytes
 			r.Packets += s.Packets
-			r.Messages += s.MessagesReceived
-			r.MessagesUp += s.Messages
 			r.InputsMissed += s.InputsMissed
 			r.Refused += s.RefusedPackets
 			r.Converged = r.Converged && client.equal

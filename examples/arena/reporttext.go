@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 )
 
 // manyRows is from how many clients elsewhere on their table has percentiles.
@@ -17,45 +16,40 @@ func (r *report) writeText(out io.Writer, columns int) error {
 		if r.Role == "clients" && len(r.Rows) >= manyRows {
 			table = r.percentileTable()
 		}
-		text = strings.Join(tableLines(table, columns), "\n") + "\n\n" + wrap(r.details(), columns)
+		text = tableText(table) + "\n\n" + wrap(r.details()+"\n\n"+text, columns)
 	}
 	_, err := fmt.Fprintln(out, text)
 	return err
 }
 
-// table returns the results of each client.
-func (r *report) table() []tableColumn {
-	kbits := func(bytes float64) string { return fmt.Sprintf("%.1f", 8*bytes/1000) }
-	columns := []tableColumn{
-		{head: "client"},
-		{head: "packets", spare: 3},
-		{head: "lost", spare: 2},
-		{head: "kbit/s"},
-		{head: "round trip", spare: 1},
-		{head: "wrong"},
-		{head: "world"},
+// table returns the results of each client. Clients elsewhere do not know what was lost.
+func (r *report) table() [][]string {
+	table := [][]string{{"client", "lost", "kbit/s", "round trip", "wrong", "world"}}
+	add := func(name string, row row) {
+		lost := fmt.Sprint(row.Lost)
+		if r.Role == "clients" {
+			lost = "-"
+		}
+		table = append(table, []string{
+			name, lost, fmt.Sprintf("%.1f", 8*row.Bytes/1000), roundTripText(row.RoundTrip, r.TickRate),
+			fmt.Sprint(row.Mismatches), worldText(row.Compared, row.Equal),
+		})
 	}
-	compared := true
-	for i := range r.Rows {
-		row := &r.Rows[i]
-		compared = compared && row.Compared
-		addRow(columns, fmt.Sprint(row.Client), fmt.Sprint(row.Packets), fmt.Sprint(row.Lost), kbits(row.Bytes),
-			roundTripText(row.RoundTrip, r.TickRate), fmt.Sprint(row.Mismatches), worldText(row.Compared, row.Equal))
+	all := row{
+		Lost: r.Lost, Bytes: r.BytesPerClientPerSecond, RoundTrip: r.RoundTripTicks, Mismatches: r.Mismatches,
+		Compared: true, Equal: r.Converged,
 	}
-	addRow(columns, "all", fmt.Sprint(r.Packets), fmt.Sprint(r.Lost), kbits(r.BytesPerClientPerSecond),
-		roundTripText(r.RoundTripTicks, r.TickRate), fmt.Sprint(r.Mismatches), worldText(compared, r.Converged))
-	if r.Role == "clients" { // they do not know what was lost
-		columns = append(columns[:2], columns[3:]...)
+	for _, row := range r.Rows {
+		add(fmt.Sprint(row.Client), row)
+		all.Compared = all.Compared && row.Compared
 	}
-	return columns
+	add("all", all)
+	return table
 }
 
 // percentileTable sums up many clients.
-func (r *report) percentileTable() []tableColumn {
-	columns := []tableColumn{{head: fmt.Sprint(len(r.Rows), " clients")}}
-	for _, head := range []string{"least", "median", "95 %", "99 %", "most"} {
-		columns = append(columns, tableColumn{head: head})
-	}
+func (r *report) percentileTable() [][]string {
+	table := [][]string{{fmt.Sprint(len(r.Rows), " clients"), "least", "median", "95 %", "99 %", "most"}}
 	for _, of := range []struct {
 		name   string
 		format string
@@ -72,9 +66,9 @@ func (r *report) percentileTable() []tableColumn {
 		for _, value := range percentiles(r.Rows, of.value) {
 			cells = append(cells, fmt.Sprintf(of.format, value))
 		}
-		addRow(columns, cells...)
+		table = append(table, cells)
 	}
-	return columns
+	return table
 }
 
 // worldText describes the result of a world.
@@ -92,25 +86,17 @@ func worldText(compared, equal bool) string {
 // details returns what the table lacks, and the meaning of its columns.
 func (r *report) details() string {
 	if r.Role == "clients" {
-		return fmt.Sprintf("kbit/s: datagrams received. Wrong: entities that differed from hashes of the server.\n\n"+
-			"%.1f s of the fight, %s at the end. Messages: %s received, %s sent. Inputs: %s missed.\n\n%s",
-			float64(r.Ticks)/float64(r.TickRate), count(r.Entities, "entity"), thousands(r.Messages),
-			thousands(r.MessagesUp), thousands(r.InputsMissed), r.verdict())
+		return fmt.Sprintf("kbit/s: datagrams received. Wrong: entities that differed from hashes of the server. "+
+			"%.1f s of the fight, %s at the end.", float64(r.Ticks)/float64(r.TickRate), count(r.Entities, "entity"))
 	}
 	t := r.Tally
 	return fmt.Sprintf("kbit/s: datagrams to a client. Snapshots of all entities each time, quantised, at fixed width "+
 		"would take %.1f: %s is saved. JSON, by encoding/json, would take %.1f: %s.\n\n"+
-		"%s, %s at the end, %s spawned, %s despawned: %s, %s, %s, %s, %s. "+
-		"%s joined, %s left. Messages: %s to clients (%s resent), %s from them. "+
-		"Inputs: %s in time, %s missed (%.2f %% in time).\n\n%s",
+		"%s, %s at the end, %s spawned: %s, %s, %s, %s. %s joined, %s left. Inputs: %.2f %% in time.",
 		8*r.RawBytesPerClientPerSecond/1000, percent(r.Saved), 8*r.JSONBytesPerClientPerSecond/1000,
-		percent(r.SavedOfJSON),
-		count(r.Ticks, "tick"), count(r.Entities, "entity"), thousands(r.Spawns), thousands(r.Despawns),
-		count(t.Shots, "shot"), count(t.Hits, "hit"), count(t.Deaths, "death"), count(t.Respawns, "respawn"),
-		count(t.Pickups, "pick-up"),
-		count(r.Announced.Joins, "player"), thousands(r.Announced.Leaves), thousands(r.Messages), thousands(r.Resent),
-		thousands(r.MessagesUp),
-		thousands(r.Inputs), thousands(r.InputsMissed), 100*r.InputsInTime, r.verdict())
+		percent(r.SavedOfJSON), count(r.Ticks, "tick"), count(r.Entities, "entity"), thousands(r.Spawns),
+		count(t.Shots, "shot"), count(t.Hits, "hit"), count(t.Deaths, "death"), count(t.Pickups, "pick-up"),
+		count(r.Announced.Joins, "player"), thousands(r.Announced.Leaves), 100*r.InputsInTime)
 }
 
 // verdict returns the last sentence.
