@@ -163,43 +163,14 @@ func (w *crew) played() time.Duration {
 // ticks converts a duration to ticks of the server.
 func (w *crew) ticks(d time.Duration) int { return int(d.Seconds() * float64(w.c.tickRate)) }
 
-// checked returns the number of entities that were compared by hashes of the server, and how many
-// differed.
-func (w *crew) checked() (checks, wrong uint64) {
-	for _, client := range w.clients {
-		s := client.Client.Stats()
-		checks += s.HashesCompared
-		wrong += s.Diverged
-	}
-	return checks, wrong
-}
-
 // picture returns everything that there is to see.
 func (w *crew) picture() *picture {
-	first := w.clients[0]
+	first, ticks := w.clients[0], w.ticks(w.played())
 	title := fmt.Sprintf("client 1: %d differ", first.Client.Stats().Diverged)
-	shown := first.Shown.Stats()
-	ticks := w.ticks(w.played())
-	p := &picture{c: &w.c, ticks: ticks, views: []view{{title, &first.world}}}
-	if w.c.duration > 0 {
-		p.limit = w.ticks(w.c.duration)
+	p := &picture{c: &w.c, ticks: ticks, limit: w.ticks(w.c.duration), views: []view{{title, &first.world}}}
+	if second := ticks / w.c.tickRate; w.costs.JSON == 0 || second > w.costs.second {
+		w.costs.JSON, w.costs.second = first.reader.jsonBytes(first.Client.Entities()), second
 	}
-	var t traffic
-	var roundTrip mean
-	for _, client := range w.clients {
-		s := client.Client.Stats()
-		t.Bytes += s.Bytes + s.MessageBytes
-		t.Packets += s.Packets
-		t.Seconds += w.played().Seconds()
-		roundTrip.add(client.ticks(s.RoundTrip))
-	}
-	if w.costs.JSON == 0 || ticks/w.c.tickRate > w.costs.second {
-		w.costs.JSON, w.costs.second = first.reader.jsonBytes(first.Client.Entities()), ticks/w.c.tickRate
-	}
-	p.figures = w.meter.figures(ticks, &w.c, &w.costs, t)
-	p.figures.roundTrip = roundTrip.value()
-	p.figures.delay, p.figures.starved, p.figures.frames = shown.Delay, shown.Starved, shown.Frames
-	checks, wrong := w.checked()
-	p.figures.checks, p.figures.wrong = int(checks), int(wrong)
+	p.figures = w.meter.figures(ticks, &w.c, &w.costs, w.rows())
 	return p
 }

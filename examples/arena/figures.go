@@ -93,9 +93,23 @@ func (m *meter) add(s sample, tickRate int) (kbits float64) {
 	return kbits
 }
 
-// figures computes the figures from the server's counters and measurements.
-func (m *meter) figures(tick int, c *config, now *cost, t traffic) figures {
-	f := figures{traffic: t, age: now.Age, sent: m.add(sample{tick, t}, c.tickRate), trend: m.trend}
+// figures computes the figures from measurements and what is known of clients.
+func (m *meter) figures(tick int, c *config, now *cost, rows []row) figures {
+	f := figures{age: now.Age}
+	var roundTrip mean
+	for i, row := range rows {
+		f.traffic.Bytes += row.bytes
+		f.traffic.Packets += row.Packets
+		f.traffic.Lost += row.Lost
+		f.traffic.Seconds += row.seconds
+		f.checks += row.checks
+		f.wrong += row.Mismatches
+		roundTrip.add(row.RoundTrip)
+		if i == 0 {
+			f.delay, f.starved, f.frames = row.delay, row.starved, row.frames
+		}
+	}
+	f.roundTrip, f.sent, f.trend = roundTrip.value(), m.add(sample{tick, f.traffic}, c.tickRate), m.trend
 	f.raw, f.json = now.snapshots(c.sendRate)
 	return f
 }

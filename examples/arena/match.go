@@ -354,23 +354,8 @@ func (m *match) seconds(g *guest) float64 {
 	return float64(until-g.joined) / float64(m.c.tickRate)
 }
 
-// checked returns the number of comparisons in all clients, and how many found a difference.
-func (m *match) checked() (checks, wrong int) {
-	for _, client := range m.clients {
-		checks += client.checks
-		wrong += client.mismatches
-	}
-	return checks, wrong
-}
-
-// roundTrip returns that of a guest in ticks, as its client measures it if that is in this process.
-func (m *match) roundTrip(g *guest) float64 {
-	d := g.peer.Stats().RoundTrip
-	if g.client != nil {
-		d = g.client.Client.Stats().RoundTrip
-	}
-	return d.Seconds() * float64(m.c.tickRate)
-}
+// ticksOf converts a duration to ticks.
+func (m *match) ticksOf(d time.Duration) float64 { return d.Seconds() * float64(m.c.tickRate) }
 
 // picture returns everything that there is to see.
 func (m *match) picture() *picture {
@@ -379,21 +364,7 @@ func (m *match) picture() *picture {
 	if len(m.clients) > 0 {
 		p.views = append(p.views, m.clients[0].view(1, m.truth.tick))
 	}
-	var t traffic
-	var roundTrip mean
-	for _, g := range m.guests {
-		s := g.peer.Stats()
-		t.Bytes += s.Bytes + s.MessageBytes
-		t.Packets += s.Packets
-		t.Lost += s.Lost
-		t.Seconds += m.seconds(g)
-		if g.left < 0 {
-			roundTrip.add(m.roundTrip(g))
-		}
-	}
-	p.figures = m.meter.figures(m.ticks, m.c, &m.costs.cost, t)
-	p.figures.roundTrip = roundTrip.value()
-	p.figures.checks, p.figures.wrong = m.checked()
+	p.figures = m.meter.figures(m.ticks, m.c, &m.costs.cost, m.rows())
 	p.figures.elsewhere = m.c.serve != ""
 	return p
 }

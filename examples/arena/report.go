@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/arche-replicate/arche-replicate/examples/arena/game"
 )
@@ -69,6 +70,13 @@ type row struct {
 	Mismatches int     `json:"mismatches"`
 	Compared   bool    `json:"compared"` // with the server's world, after the fight
 	Equal      bool    `json:"equal"`    // the result
+
+	seconds         float64 // for which it was connected
+	bytes, refused  uint64
+	inputs, missed  uint64
+	checks, tooOld  int
+	delay           time.Duration // of interpolation
+	starved, frames uint64        // of interpolation
 }
 
 // ok reports whether the run succeeded.
@@ -76,54 +84,80 @@ func (r *report) ok() bool {
 	return r.Mismatches == 0 && (r.Converged || r.Interrupted || r.Left || r.Clients == 0)
 }
 
+// rows returns what is known of each guest.
+func (m *match) rows() (rows []row) {
+	for _, g := range m.guests {
+		p := g.peer.Stats()
+		row := row{
+			Packets: p.Packets, Lost: p.Lost, RoundTrip: m.ticksOf(p.RoundTrip), Compared: g.compared, Equal: g.equal,
+			seconds: m.seconds(g), bytes: p.Bytes + p.MessageBytes, refused: p.RefusedPackets, inputs: p.Inputs,
+			missed: p.InputsMissed,
+		}
+		if client := g.client; client != nil {
+			s := client.Client.Stats()
+			row.RoundTrip, row.InputDelay = m.ticksOf(s.RoundTrip), m.ticksOf(s.InputDelay)
+			row.Mismatches, row.checks, row.tooOld = client.mismatches, client.checks, client.tooOld
+			row.refused += s.RefusedPackets
+		} else if g.compared {
+			row.checks = 1
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// rows returns what is known of each client of a crew.
+func (w *crew) rows() (rows []row) {
+	for _, client := range w.clients {
+		s, shown := client.Client.Stats(), client.Shown.Stats()
+		row := row{
+			Packets: s.Packets, RoundTrip: client.ticks(s.RoundTrip), InputDelay: client.ticks(s.InputDelay),
+			Delay:   tenth(max(0, 1000*shown.Delay.Seconds())),
+			Starved: saved(float64(shown.Frames-shown.Starved), float64(shown.Frames)), Mismatches: int(s.Diverged),
+			Compared: client.compared, Equal: client.equal, seconds: w.played().Seconds(),
+			bytes: s.Bytes + s.MessageBytes, refused: s.RefusedPackets, missed: s.InputsMissed,
+			checks: int(s.HashesCompared), delay: shown.Delay, starved: shown.Starved, frames: shown.Frames,
+		}
+		if client.compared {
+			row.checks++
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
 // report summarises the fight so far.
 func (m *match) report() *report {
 	c, stats := m.c, m.server.Stats()
 	r := &report{
 		Role: "both", Transport: c.transport, Seed: c.seed,
-		TickRate: c.tickRate, SendRate: c.sendRate, Ticks: m.ticks, Bots: c.bots, Clients: len(m.guests),
+		TickRate: c.tickRate, SendRate: c.sendRate, Ticks: m.ticks, Bots: c.bots,
 		Entities: stats.Entities, Spawns: stats.Spawns, Despawns: stats.Despawns, Tally: m.host.Game.Tally,
-		Announced: m.host.Announced,
+		Announced: m.host.Announced, Rows: m.rows(),
 	}
 	if c.serve != "" {
 		r.Role, r.Transport = "server", "udp"
 	}
-	seconds := 0.0 // summed over clients
 	for _, g := range m.guests {
-		p, span := g.peer.Stats(), m.seconds(g)
-		bytes := p.Bytes + p.MessageBytes
-		seconds += span
-		r.Bytes += bytes
-		r.MessageBytes += p.MessageBytes
-		r.Inputs += p.Inputs
-		r.InputsMissed += p.InputsMissed
-		r.Packets += p.Packets
-		r.Lost += p.Lost
-		r.Refused += p.RefusedPackets
-		r.Rows = append(r.Rows, row{
-			Packets: p.Packets, Lost: p.Lost, Bytes: per(float64(bytes), span), RoundTrip: tenth(m.roundTrip(g)),
-		})
+		r.MessageBytes += g.peer.Stats().MessageBytes
 	}
 	r.RawBytesPerClientPerSecond, r.JSONBytesPerClientPerSecond = m.costs.bytesPerSecond(c.sendRate)
-	r.sumUp(seconds)
+	r.sumUp()
 	r.Saved = saved(r.BytesPerClientPerSecond, r.RawBytesPerClientPerSecond)
 	r.SavedOfJSON = saved(r.BytesPerClientPerSecond, r.JSONBytesPerClientPerSecond)
-	r.InputsInTime = saved(float64(r.InputsMissed), float64(r.Inputs+r.InputsMissed))
 	return r
 }
 
 // judge adds the results of the comparisons.
 func (m *match) judge(r *report) {
-	r.Checks, r.Mismatches = m.checked()
-	for i, g := range m.guests[:len(r.Rows)] {
-		r.Rows[i].Equal, r.Rows[i].Compared = g.equal, g.compared
-		if g.client != nil {
-			r.Rows[i].Mismatches = g.client.mismatches
-			r.Unchecked += g.client.tooOld
-			r.Refused += g.client.Client.Stats().RefusedPackets
-		} else if g.compared {
-			r.Checks++
-		}
+	r.Checks, r.Mismatches, r.Refused = 0, 0, 0
+	for i, now := range m.rows()[:len(r.Rows)] {
+		row := &r.Rows[i]
+		row.Mismatches, row.Compared, row.Equal = now.Mismatches, now.Compared, now.Equal
+		r.Checks += now.checks
+		r.Mismatches += now.Mismatches
+		r.Unchecked += now.tooOld
+		r.Refused += now.refused
 	}
 }
 
@@ -131,52 +165,41 @@ func (m *match) judge(r *report) {
 func reportOf(crews []*crew, interrupted bool) *report {
 	c := &crews[0].c
 	r := &report{
-		Role: "clients", Transport: "udp", Seed: c.seed, TickRate: c.tickRate, Clients: c.clients,
+		Role: "clients", Transport: "udp", Seed: c.seed, TickRate: c.tickRate,
 		Interrupted: interrupted, Converged: true, Ticks: crews[0].ticks(crews[0].played()),
 	}
-	seconds := 0.0
 	for _, w := range crews {
-		checks, wrong := w.checked()
-		r.Checks += int(checks)
-		r.Mismatches += int(wrong)
+		r.Rows = append(r.Rows, w.rows()...)
 		for _, client := range w.clients {
-			s, shown, span := client.Client.Stats(), client.Shown.Stats(), w.played().Seconds()
-			entities := 0
-			for range client.Client.Entities() {
-				entities++
-			}
-			r.Entities = max(r.Entities, entities)
-			seconds += span
-			r.Bytes += s.Bytes + s.MessageBytes
-			r.MessageBytes += s.MessageBytes
-			r.Packets += s.Packets
-			r.InputsMissed += s.InputsMissed
-			r.Refused += s.RefusedPackets
+			r.Entities = max(r.Entities, client.reader.census(client.Client.Entities()).entities)
 			r.Converged = r.Converged && client.equal
 			r.Left = r.Left || !client.over
-			if client.compared {
-				r.Checks++
-			}
-			r.Rows = append(r.Rows, row{
-				Packets: s.Packets, Bytes: per(float64(s.Bytes+s.MessageBytes), span),
-				RoundTrip: tenth(client.ticks(s.RoundTrip)), InputDelay: tenth(client.ticks(s.InputDelay)),
-				Delay:      tenth(max(0, 1000*shown.Delay.Seconds())),
-				Starved:    math.Round(1e4*float64(shown.Starved)/float64(max(shown.Frames, 1))) / 1e4,
-				Mismatches: int(s.Diverged), Compared: client.compared, Equal: client.equal,
-			})
 		}
 	}
-	r.sumUp(seconds)
+	r.sumUp()
 	return r
 }
 
-// sumUp numbers the rows and averages what they know, over so many seconds of all clients.
-func (r *report) sumUp(seconds float64) {
-	var roundTrip mean
+// sumUp completes the rows, and sums up what they know.
+func (r *report) sumUp() {
+	seconds, roundTrip := 0.0, mean{}
 	for i := range r.Rows {
-		r.Rows[i].Client = i + 1
-		roundTrip.add(r.Rows[i].RoundTrip)
+		row := &r.Rows[i]
+		row.Client, row.Bytes = i+1, per(float64(row.bytes), row.seconds)
+		row.RoundTrip, row.InputDelay = tenth(row.RoundTrip), tenth(row.InputDelay)
+		seconds += row.seconds
+		roundTrip.add(row.RoundTrip)
+		r.Bytes += row.bytes
+		r.Packets += row.Packets
+		r.Lost += row.Lost
+		r.Inputs += row.inputs
+		r.InputsMissed += row.missed
+		r.Checks += row.checks
+		r.Mismatches += row.Mismatches
+		r.Refused += row.refused
 	}
+	r.Clients = len(r.Rows)
+	r.InputsInTime = saved(float64(r.InputsMissed), float64(r.Inputs+r.InputsMissed))
 	r.BytesPerClientPerSecond = per(float64(r.Bytes), seconds)
 	r.RoundTripTicks = tenth(roundTrip.value())
 	r.RoundTripMs = tenth(1000 * roundTrip.value() / float64(r.TickRate))
