@@ -48,7 +48,7 @@ func (c *client) dial(address string, network *netsim.Network) error {
 	if err != nil {
 		return err
 	}
-	c.receive, c.close = conn.Poll, func() { _ = conn.Close() } // there is nobody to tell
+	c.receive, c.close = conn.Poll, func() { _ = conn.Close() } // it reports nothing that matters now
 	return nil
 }
 

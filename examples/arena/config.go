@@ -160,6 +160,11 @@ func (c *config) validate(given map[string]bool) error {
 	case c.wait <= 0:
 		return fmt.Errorf("-wait is %v but must be more than 0", c.wait)
 	}
+	return c.validateLink(given)
+}
+
+// validateLink is the part of validate about addresses and the network.
+func (c *config) validateLink(given map[string]bool) error {
 	for _, address := range []struct{ name, value string }{{"serve", c.serve}, {"connect", c.connect}} {
 		if _, _, err := net.SplitHostPort(address.value); err != nil && given[address.name] {
 			return fmt.Errorf("-%s is %q but must be an address with a port, like 127.0.0.1:9000", address.name,

@@ -81,8 +81,8 @@ func (w *crew) play(ctx context.Context, stop context.CancelCauseFunc) (err erro
 	if w.c.load > 0 {
 		rate = loadFrameRate
 	}
-	heard := time.Now()
-	reminded := heard.Add(time.Second/2 - remindEvery) // half a second is usual
+	received := time.Now()
+	reminded := received.Add(time.Second/2 - remindEvery) // half a second is usual
 	for dt := range loop.Frames(ctx, rate) {
 		present, err := w.frame(dt)
 		now := time.Now()
@@ -90,14 +90,14 @@ func (w *crew) play(ctx context.Context, stop context.CancelCauseFunc) (err erro
 		case err != nil:
 			return err
 		case present > 0:
-			heard = now
+			received = now
 			if w.c.duration > 0 && now.Sub(w.began) >= w.c.duration && w.clients[0].final == nil {
 				return nil
 			}
 			w.screen.show(w.ticks(now.Sub(w.began)), w.c.tickRate, w.picture)
 		case !slices.ContainsFunc(w.clients, func(c *client) bool { return !c.over }):
 			return nil
-		case now.Sub(heard) >= w.c.wait:
+		case now.Sub(received) >= w.c.wait:
 			return w.silence()
 		case now.Sub(reminded) >= remindEvery && w.began.IsZero():
 			reminded = now

@@ -36,5 +36,5 @@
 // each [replication.Client.Frame] every entity of a client is compared with the record of the tick
 // that the client shows, code for code; so these clients show the newest states. Clients elsewhere
 // interpolate. They compare hashes that the server sends all the time, see
-// [replication.Tuning.StateHash], and at the end the whole world, by one sum over it.
+// [replication.Tuning.StateHash], and at the end all of the world, by one sum over it.
 package main

@@ -287,7 +287,7 @@ func (m *match) entities() iter.Seq2[replication.NetID, ecs.Entity] {
 }
 
 // settle plays on without changes and over a perfect network until all worlds are equal. Clients that
-// run elsewhere compare theirs by themselves, and say so.
+// run elsewhere compare theirs by themselves, and report it.
 func (m *match) settle(result *report) error {
 	for _, heal := range m.heal {
 		heal()

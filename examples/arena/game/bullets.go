@@ -20,7 +20,7 @@ const (
 // shoot fires a bullet from the nose of the ship.
 func (g *Game) shoot(from, nose vec, owner int) {
 	g.Tally.Shots++
-	at, flown, hit := g.flyThroughView(from.add(nose.times(shipRadius)), nose.times(bulletSpeed), owner)
+	at, flown, hit := g.crossView(from.add(nose.times(shipRadius)), nose.times(bulletSpeed), owner)
 	if hit {
 		return
 	}
@@ -32,10 +32,10 @@ func (g *Game) shoot(from, nose vec, owner int) {
 	fuse.Left = bulletLife - flown
 }
 
-// flyThroughView moves a new bullet of a player through what his client showed, tick by tick up to
+// crossView moves a new bullet of a player through what his client showed, tick by tick up to
 // the present, because he aimed at ships as they were a moment ago. It returns where the bullet is
 // in the present, and for how many seconds it has flown. Bullets of bots start in the present.
-func (g *Game) flyThroughView(from, velocity vec, owner int) (at vec, flown float64, hit bool) {
+func (g *Game) crossView(from, velocity vec, owner int) (at vec, flown float64, hit bool) {
 	at = from
 	if !g.players[owner].rewound {
 		return at, 0, false

@@ -8,7 +8,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/rewind"
 )
 
-// ReasonFull is the reason for which a player is turned away.
+// ReasonFull is the reason for which a player is refused.
 const ReasonFull = replication.ReasonGame
 
 // Host is the game on a server: players join and leave by messages, steer by inputs, and are sent

@@ -232,7 +232,7 @@ func TestTheArenaIsFull(t *testing.T) {
 	require.Equal(t, replication.Reason{Code: ReasonFull, Text: "the arena is full"}, gone.Reason)
 }
 
-// A player without prediction sees a target that flies across late, by the round trip and more, and shoots where he sees
+// A player without prediction sees a target that crosses late, by the round trip and more, and shoots where he sees
 // it. Bullets are judged by that, if he interpolates; without rewind all of these pass behind the target.
 func TestShotsHitWhatTheShooterSaw(t *testing.T) {
 	for _, interpolates := range []bool{true, false} {
@@ -254,7 +254,7 @@ func TestShotsHitWhatTheShooterSaw(t *testing.T) {
 				fires = tick < 80
 				place(g, shooter.Ship, vec{}, math.Pi/2)
 				place(g, 0, vec{float64(tick-40) * topSpeed / 60, 40}, 0)
-				g.players[0].present, g.players[0].controls = true, Controls{} // it only does what it is told
+				g.players[0].present, g.players[0].controls = true, Controls{} // it has no bot
 				p.play(t, 1, true, nil)
 				for _, hit := range g.hits {
 					if hit.shooter == shooter.Ship {
