@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/arche-replicate/arche-replicate/replication"
@@ -69,6 +70,16 @@ type ClientSocket interface {
 	Close(why error)
 }
 
+// A Puller is a ClientSocket whose packets wait in it until Poll pulls them, where a goroutine that is woken for each of
+// them would cost too much. Its Read waits for the end of the socket.
+type Puller interface {
+	ClientSocket
+	// Pull returns the next packet, which is valid until the next call, or nil.
+	Pull() []byte
+	// Dropped returns how many packets were dropped, since too many waited.
+	Dropped() uint64
+}
+
 // A Dialer opens a socket. An error that is [Final] can't be mended by another try.
 type Dialer func(ctx context.Context) (ClientSocket, error)
 
@@ -103,6 +114,11 @@ type Conn struct {
 	dials    uint64
 	failures uint64
 	slow     uint64 // packets that former outboxes dropped
+	missed   uint64 // packets that former Pullers dropped
+
+	pulls    sync.Mutex // guards what follows
+	puller   Puller     // the socket that is open, if it is one
+	received func()     // to be called when it had a packet
 }
 
 // NewConn attaches a connection to a client. where names the server in errors.
@@ -145,6 +161,7 @@ func (c *Conn) Poll() {
 		c.fail(lost)
 		return
 	}
+	c.pull()
 	c.inbox.Poll(c.client)
 	if fresh && again {
 		c.client.Reconnect()
@@ -153,6 +170,8 @@ func (c *Conn) Poll() {
 
 // Stats returns what the connection has counted.
 func (c *Conn) Stats() transport.ConnStats {
+	c.pulls.Lock()
+	defer c.pulls.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := transport.ConnStats{Dials: c.dials, Failures: c.failures, OutboxFull: c.slow}
@@ -160,7 +179,51 @@ func (c *Conn) Stats() transport.ConnStats {
 		s.OutboxFull += c.box.dropped()
 	}
 	s.Received, s.InboxFull = c.inbox.Counts()
+	s.InboxFull += c.missed
+	if c.puller != nil {
+		s.InboxFull += c.puller.Dropped()
+	}
 	return s
+}
+
+// pull takes what waits in a Puller.
+func (c *Conn) pull() {
+	c.pulls.Lock()
+	defer c.pulls.Unlock()
+	if c.puller == nil {
+		return
+	}
+	for range connInbox {
+		packet := c.puller.Pull()
+		if packet == nil {
+			return
+		}
+		c.received()
+		c.arrived(packet)
+	}
+}
+
+// arrived takes a packet of the server's.
+func (c *Conn) arrived(packet []byte) {
+	if path := c.paths[down]; path != nil {
+		_ = path.Send(packet) // counted by the network
+		return
+	}
+	_ = c.inbox.Put(packet)
+}
+
+// pullFrom sets the Puller, or nil. What waits in the former one is taken.
+func (c *Conn) pullFrom(p Puller, received func()) {
+	c.pull()
+	c.pulls.Lock()
+	defer c.pulls.Unlock()
+	if c.puller != nil {
+		n := c.puller.Dropped()
+		c.mu.Lock()
+		c.missed += n
+		c.mu.Unlock()
+	}
+	c.puller, c.received = p, received
 }
 
 // Close disconnects the client, which notifies the server, and closes the socket.
@@ -280,6 +343,10 @@ func (c *Conn) serve(ctx context.Context) (received bool, err error) {
 	dead := time.AfterFunc(silence, func() {
 		closing(errSilent)
 	})
+	var pulled atomic.Bool
+	if p, ok := s.(Puller); ok {
+		c.pullFrom(p, func() { pulled.Store(true); dead.Reset(silence) })
+	}
 	stopped := context.AfterFunc(ctx, func() { // Close has closed the box: what is in it is still sent
 		select {
 		case <-written:
@@ -294,12 +361,9 @@ func (c *Conn) serve(ctx context.Context) (received bool, err error) {
 		}
 		received = true
 		dead.Reset(silence)
-		if path := c.paths[down]; path != nil {
-			_ = path.Send(packet) // counted by the network
-		} else {
-			_ = c.inbox.Put(packet)
-		}
+		c.arrived(packet)
 	}
+	c.pullFrom(nil, nil)
 	dead.Stop()
 	stopped()
 	box.close()
@@ -315,7 +379,7 @@ func (c *Conn) serve(ctx context.Context) (received bool, err error) {
 	case <-c.wanted: // it may have been for this socket
 	default:
 	}
-	return received, err
+	return received || pulled.Load(), err
 }
 
 var errSilent = errors.New("nothing has arrived for 10 seconds")
