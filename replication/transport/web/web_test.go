@@ -1,0 +1,620 @@
+//go:build !js
+
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/mlange-42/arche/ecs"
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/webtransport-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+	"github.com/arche-replicate/arche-replicate/replication/transport"
+	"github.com/arche-replicate/arche-replicate/replication/transport/internal/link"
+)
+
+type position struct {
+	X float32 `repl:"range=-100:100,step=0.01"`
+}
+
+type noise struct {
+	Bytes string `repl:"max=4000"`
+}
+
+func schema() *replication.Schema {
+	s := replication.NewSchema()
+	replication.Register[position](s)
+	replication.RegisterMessage[noise](s, replication.Immediate())
+	return s
+}
+
+// host is a server with an entity that moves, or more, and a web server.
+type host struct {
+	server  *replication.Server
+	handler *Handler
+	http    *httptest.Server
+	tracker *tracker
+	world   *ecs.World
+	moving  []ecs.Entity
+	rng     *rand.Rand
+}
+
+func serve(t *testing.T, opts ...Option) *host { return serveAt(t, "127.0.0.1:0", opts...) }
+
+func serveAt(t *testing.T, address string, opts ...Option) *host {
+	world := ecs.NewWorld()
+	h := &host{server: replication.NewServer(&world, schema()), world: &world, rng: rand.New(rand.NewPCG(1, 2))}
+	h.spawn(1)
+	h.handler = NewHandler(h.server, opts...)
+	mux := http.NewServeMux()
+	mux.Handle("/play", h.handler)
+	h.http = httptest.NewUnstartedServer(mux)
+	l, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	require.NoError(t, h.http.Listener.Close())
+	h.tracker = &tracker{Listener: l}
+	h.http.Listener = h.tracker
+	h.http.Start()
+	t.Cleanup(func() { h.close(t) })
+	return h
+}
+
+func (h *host) close(t *testing.T) {
+	require.NoError(t, h.handler.Close())
+	h.http.Close()
+}
+
+func (h *host) spawn(n int) {
+	for range n {
+		h.moving = append(h.moving, h.world.NewEntity(ecs.ComponentID[position](h.world), ecs.ComponentID[replication.Replicated](h.world)))
+	}
+}
+
+func (h *host) url() string { return h.http.URL + "/play" }
+
+func (h *host) tick() {
+	h.handler.Poll()
+	for _, e := range h.moving {
+		p := (*position)(h.world.Get(e, ecs.ComponentID[position](h.world)))
+		if p.X += h.rng.Float32() * 4; p.X > 90 {
+			p.X = -90
+		}
+	}
+	h.server.Replicate()
+}
+
+type player struct {
+	client *replication.Client
+	conn   *Conn
+	err    error // of Frame
+}
+
+func newPlayer() *player {
+	world := ecs.NewWorld()
+	return &player{client: replication.NewClient(&world, schema())}
+}
+
+func dial(t *testing.T, url string, opts ...Option) *player {
+	p := newPlayer()
+	var err error
+	p.conn, err = Dial(url, p.client, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.conn.Close()) })
+	return p
+}
+
+// dialTransport connects over WebTransport, as only browsers do otherwise.
+func dialTransport(t *testing.T, h *host, origin string) *player {
+	p, url := newPlayer(), fmt.Sprintf("https://127.0.0.1:%d/play", h.handler.quic.port)
+	p.conn = &Conn{link.NewConn("web", "the test", p.client, nil, func(ctx context.Context) (link.ClientSocket, error) {
+		d := &webtransport.Transport{
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h3"}}, //nolint:gosec // of the test
+			QUICConfig: &quic.Config{
+				EnableDatagrams: true, EnableStreamResetPartialDelivery: true, InitialPacketSize: packetSize,
+				MaxIdleTimeout: time.Second,
+			},
+		}
+		answer, s, err := d.Dial(ctx, url, http.Header{"Origin": {origin}})
+		if err != nil {
+			if answer != nil {
+				err = refusal(answer.StatusCode, "the body is not readable", "the test")
+			}
+			return nil, err
+		}
+		return session{s}, nil
+	})}
+	t.Cleanup(func() { require.NoError(t, p.conn.Close()) })
+	return p
+}
+
+type session struct{ *webtransport.Session }
+
+func (s session) Write(packet []byte) error { return s.SendDatagram(packet) }
+
+func (s session) Read() ([]byte, error) {
+	for {
+		packet, err := s.ReceiveDatagram(context.Background())
+		if err != nil {
+			<-s.Context().Done()
+			_, err = s.AcceptStream(context.Background()) // why the session has ended
+			return nil, err
+		}
+		if len(packet) > 0 {
+			return packet, nil
+		}
+	}
+}
+
+func (s session) Close(error) {
+	link.Flush(s.SendDatagram, s.Context().Done())
+	_ = s.CloseWithError(0, "")
+}
+
+func (p *player) connected() bool { return p.client.Status() == replication.StatusConnected }
+
+func (p *player) frame() {
+	p.conn.Poll()
+	p.err = p.client.Frame(time.Second / 60)
+}
+
+// until plays until done, for 30 seconds at most.
+func until(t *testing.T, h *host, done func() bool, players ...*player) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		if h != nil {
+			h.tick()
+		}
+		for _, p := range players {
+			p.frame()
+		}
+		if done() {
+			return
+		}
+	}
+	for _, p := range players {
+		t.Logf("%v %v %+v", p.client.Status(), p.client.Err(), p.conn.Stats())
+	}
+	if h != nil {
+		t.Logf("%+v", h.handler.Stats())
+	}
+	t.Fatal("it did not happen in 30 seconds")
+}
+
+// advances returns a function that reports whether the client has seen so many ticks more.
+func (p *player) advances(ticks int32) func() bool {
+	from, met := p.client.Tick(), p.connected()
+	return func() bool {
+		if !met {
+			from, met = p.client.Tick(), p.connected()
+		}
+		return met && p.connected() && int32(p.client.Tick()-from) >= ticks
+	}
+}
+
+// both runs a test over WebSockets and over WebTransport.
+func both(t *testing.T, test func(t *testing.T, h *host, dial func() *player)) {
+	t.Run("WebSocket", func(t *testing.T) {
+		h := serve(t)
+		test(t, h, func() *player { return dial(t, h.url()) })
+	})
+	t.Run("WebTransport", func(t *testing.T) {
+		h := serve(t)
+		require.NoError(t, h.handler.WebTransport("127.0.0.1:0", nil))
+		test(t, h, func() *player { return dialTransport(t, h, h.http.URL) })
+	})
+}
+
+func TestAClientConnectsPlaysAndLeaves(t *testing.T) {
+	both(t, func(t *testing.T, h *host, dial func() *player) {
+		p := dial()
+		until(t, h, p.advances(60), p)
+		for peer := range h.server.Peers() {
+			require.Equal(t, "web", peer.Remote().Transport)
+			require.True(t, strings.HasPrefix(peer.Remote().Address, "127.0.0.1:"))
+		}
+		require.Equal(t, transport.Stats{Peers: 1, Opened: 1}, h.handler.Stats().Stats)
+		require.EqualValues(t, 1, p.conn.Stats().Dials)
+		var why error
+		h.server.OnDisconnect(func(peer *replication.Peer) { why = peer.Err() })
+		require.NoError(t, p.conn.Close())
+		require.NoError(t, p.conn.Close())
+		until(t, h, func() bool { return h.handler.Stats().Peers == 0 })
+		var left *replication.DisconnectError
+		require.ErrorAs(t, why, &left)
+		require.True(t, left.Remote, "a packet of the client's: %v", why)
+		stats := h.handler.Stats()
+		stats.NoClient, stats.WebTransports = 0, 0 // it repeats its last words
+		require.Equal(t, HandlerStats{Stats: transport.Stats{Opened: 1}}, stats)
+	})
+}
+
+// TestTheLastWordsArrive: what a server sends last is why it leaves.
+func TestTheLastWordsArrive(t *testing.T) {
+	both(t, func(t *testing.T, h *host, dial func() *player) {
+		p, q := dial(), dial()
+		until(t, h, func() bool { return p.connected() && q.connected() }, p, q)
+		for peer := range h.server.Peers() {
+			peer.Disconnect(replication.Reason{Code: replication.ReasonKicked, Text: "no cheating"})
+			break
+		}
+		until(t, h, func() bool { return p.err != nil || q.err != nil }, p, q)
+		if p.err == nil {
+			p, q = q, p
+		}
+		require.ErrorContains(t, p.err, "no cheating")
+		require.NoError(t, q.err)
+		require.NoError(t, h.handler.Close())
+		until(t, nil, func() bool { return q.err != nil }, q)
+		var left *replication.DisconnectError
+		require.ErrorAs(t, q.err, &left)
+		require.True(t, left.Remote, "a packet of the server's: %v", q.err)
+	})
+}
+
+func TestForeignOrigins(t *testing.T) {
+	evil := http.Header{"Origin": {"https://evil.example"}}
+	h := serve(t, WithOrigins("https://game.example"))
+	require.NoError(t, h.handler.WebTransport("127.0.0.1:0", nil))
+	request := func(origin, query string) (int, string, http.Header) {
+		r, err := http.NewRequest(http.MethodGet, h.url()+query, nil)
+		require.NoError(t, err)
+		r.Header.Set("Origin", origin)
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return answer.StatusCode, string(text), answer.Header
+	}
+	status, text, header := request("https://evil.example", "?info")
+	require.Equal(t, 403, status)
+	require.Contains(t, text, `pages of "https://evil.example" may not connect`)
+	require.Contains(t, text, `web.WithOrigins("https://evil.example")`)
+	require.Equal(t, "https://evil.example", header.Get("Access-Control-Allow-Origin"), "its page may read why")
+	for _, origin := range []string{"https://game.example", "HTTPS://GAME.EXAMPLE", h.http.URL} {
+		status, text, _ = request(origin, "?info")
+		require.Equal(t, 200, status, text)
+		require.Contains(t, text, `"hash":`)
+	}
+	for _, origin := range []string{"null", "https://game.example.evil.example", "https://game.example:8080", "http://game.example", "%"} {
+		status, _, _ = request(origin, "?info")
+		require.Equal(t, 403, status, origin)
+	}
+	_, answer, err := websocket.Dial(t.Context(), h.url(), &websocket.DialOptions{HTTPHeader: evil})
+	require.Error(t, err)
+	require.Equal(t, 403, answer.StatusCode)
+	require.EqualValues(t, 7, h.handler.Stats().ForeignOrigins)
+	require.Zero(t, h.handler.Stats().Opened)
+
+	p := dialTransport(t, h, "https://evil.example")
+	until(t, h, func() bool { return p.err != nil }, p)
+	require.ErrorContains(t, p.err, "refuses this client")
+	p = dialTransport(t, h, "https://game.example")
+	until(t, h, p.advances(10), p)
+	any := NewHandler(h.server, WithOrigins("*"))
+	require.True(t, any.allows("https://evil.example", "game.example"))
+	require.NoError(t, any.Close())
+}
+
+// Sentences for persons who start it wrongly.
+func TestMistakes(t *testing.T) {
+	h := serve(t)
+	fails := func(url string) string {
+		p := dial(t, url)
+		until(t, h, func() bool { return p.err != nil }, p)
+		return p.err.Error()
+	}
+	waits := func(url, sentence string) {
+		p := dial(t, url)
+		until(t, h, func() bool { return p.client.Err() != nil && strings.Contains(p.client.Err().Error(), sentence) }, p)
+		require.NoError(t, p.err)
+	}
+	require.Contains(t, fails(h.http.URL+"/plya"), "is web.NewHandler's handler mounted under this path?")
+	require.Contains(t, fails(strings.Replace(h.url(), "http", "https", 1)), "speaks no TLS")
+	secure := httptest.NewUnstartedServer(h.handler)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	require.Contains(t, fails(secure.URL), "is not trusted")
+	require.Contains(t, fails(strings.Replace(secure.URL, "https", "ws", 1)), "HTTPS")
+	forbidden := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "not you", http.StatusForbidden)
+	}))
+	defer forbidden.Close()
+	require.Contains(t, fails(forbidden.URL), "refuses this client: not you")
+	page := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer page.Close()
+	require.Contains(t, fails(page.URL), "there is no game")
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	waits(gone.URL, "is it running?")
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "out of order", http.StatusBadGateway)
+	}))
+	defer broken.Close()
+	waits(broken.URL, "502: out of order")
+	for _, url := range []string{"", "/play", "game.example", "ftp://game.example", "http://", "http://%"} {
+		_, err := Dial(url, newPlayer().client)
+		require.Error(t, err, url)
+		require.NotContains(t, err.Error(), "\n")
+	}
+	require.ErrorContains(t, h.handler.WebTransport("127.0.0.1:0", &tls.Config{}), "no certificate")
+	require.NoError(t, h.handler.WebTransport("127.0.0.1:0", nil))
+	other := NewHandler(h.server)
+	require.ErrorContains(t, other.WebTransport(h.handler.quic.socket.LocalAddr().String(), nil), "in use")
+	require.NoError(t, other.Close())
+	require.ErrorContains(t, other.WebTransport("127.0.0.1:0", nil), "closed")
+
+	answer, err := http.Get(h.url())
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Equal(t, 426, answer.StatusCode)
+	require.Contains(t, string(text), "/play?js")
+}
+
+func TestLimits(t *testing.T) {
+	h := serve(t, WithLimits(transport.Limits{PeersPerIP: 1}))
+	require.NoError(t, h.handler.WebTransport("127.0.0.1:0", nil))
+	p := dial(t, h.url())
+	until(t, h, p.connected, p)
+	q, r := dial(t, h.url()), dialTransport(t, h, h.http.URL)
+	until(t, h, func() bool {
+		return q.client.Err() != nil && strings.Contains(q.client.Err().Error(), link.ErrFullIP.Error()) &&
+			r.client.Err() != nil && strings.Contains(r.client.Err().Error(), link.ErrFullIP.Error())
+	}, p, q, r)
+	require.NoError(t, q.err)
+	require.Equal(t, 1, h.server.Stats().Peers)
+}
+
+func TestTheServerStartsAgain(t *testing.T) {
+	h := serve(t)
+	p := dial(t, h.url())
+	until(t, h, p.advances(30), p)
+	at := h.http.Listener.Addr().String()
+	for range 2 {
+		h.tracker.cut() // it dies without a word
+		h.close(t)
+		h = serveAt(t, at)
+		until(t, h, func() bool { return p.connected() && h.server.Stats().Peers == 1 }, p)
+		until(t, h, p.advances(30), p)
+	}
+}
+
+// A tracker is a listener that knows its connections.
+type tracker struct {
+	net.Listener
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (l *tracker) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.conns = append(l.conns, c)
+	}
+	return c, err
+}
+
+// cut breaks all connections.
+func (l *tracker) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.conns {
+		_ = c.(*net.TCPConn).SetLinger(0)
+		_ = c.Close()
+	}
+}
+
+func TestAClientVanishes(t *testing.T) {
+	h := serve(t)
+	q := dial(t, h.url())
+	conn, _, err := websocket.Dial(t.Context(), h.url(), nil)
+	require.NoError(t, err)
+	until(t, h, func() bool { return q.connected() && h.handler.Stats().Peers == 2 }, q)
+	require.NoError(t, conn.CloseNow())
+	until(t, h, func() bool { return h.handler.Stats().Peers == 1 }, q)
+	require.EqualValues(t, 1, q.conn.Stats().Dials)
+}
+
+// TestASlowReader: others don't notice one that does not read, little is kept for it, and when it reads again it gets
+// the present.
+func TestASlowReader(t *testing.T) {
+	h := serve(t)
+	h.spawn(3000)
+	var pause atomic.Bool
+	slow := newPlayer()
+	slow.conn = &Conn{link.NewConn("web", h.url(), slow.client, nil, func(ctx context.Context) (link.ClientSocket, error) {
+		s, err := (&dialer{where: h.url()}).dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &paused{ClientSocket: s, pause: &pause}, s.(*socket).net.(*net.TCPConn).SetReadBuffer(16 << 10)
+	})}
+	defer slow.conn.Close()
+	quick := dial(t, h.url())
+	until(t, h, func() bool { return slow.client.Complete() && quick.client.Complete() }, slow, quick)
+	until(t, h, slow.advances(60), slow, quick)
+	pause.Store(true)
+	begin, start, full := time.Now(), h.server.Tick(), h.handler.Stats().OutboxFull
+	until(t, h, func() bool { return h.handler.Stats().OutboxFull > full+20 }, quick)
+	until(t, h, quick.advances(30), quick)
+	require.EqualValues(t, 1, quick.conn.Stats().Dials)
+	received := slow.client.Stats().Bytes
+	pause.Store(false)
+	now := h.server.Tick()
+	until(t, h, func() bool { return int32(slow.client.Tick()-now) > 0 }, slow, quick)
+	late := slow.client.Stats().Bytes - received
+	until(t, h, slow.advances(30), slow, quick)
+	require.EqualValues(t, 1, slow.conn.Stats().Dials)
+	t.Logf("%d ticks in %v; %d bytes arrived late", h.server.Tick()-start, time.Since(begin), late)
+	require.Less(t, late, uint64(256<<10), "all that was kept for it")
+}
+
+// paused is a socket that is not read for a while.
+type paused struct {
+	link.ClientSocket
+	pause  *atomic.Bool
+	closed atomic.Bool
+}
+
+func (p *paused) Read() ([]byte, error) {
+	for p.pause.Load() && !p.closed.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	return p.ClientSocket.Read()
+}
+
+func (p *paused) Close(why error) {
+	p.closed.Store(true)
+	p.ClientSocket.Close(why)
+}
+
+func TestABadNetwork(t *testing.T) {
+	bad := netsim.NewNetwork(1, netsim.Profile{
+		Latency: 30 * time.Millisecond, Jitter: 25 * time.Millisecond, Loss: 0.2, Reorder: 0.2, ReorderBy: 50 * time.Millisecond,
+	})
+	defer bad.Close()
+	h := serve(t, WithNetwork(bad))
+	require.NoError(t, h.handler.WebTransport("127.0.0.1:0", nil))
+	p, q := dial(t, h.url()), dialTransport(t, h, h.http.URL)
+	until(t, h, func() bool { return p.connected() && q.connected() }, p, q)
+	until(t, h, p.advances(300), p, q)
+	require.NoError(t, p.client.Err())
+	require.NoError(t, q.client.Err())
+}
+
+// TestBadMessages: what is no packet ends one connection.
+func TestBadMessages(t *testing.T) {
+	h := serve(t)
+	q := dial(t, h.url())
+	until(t, h, q.connected, q)
+	for _, message := range []struct {
+		typ  websocket.MessageType
+		data []byte
+	}{{websocket.MessageText, []byte("hello")}, {websocket.MessageBinary, make([]byte, mostBytes+9)}} {
+		conn, _, err := websocket.Dial(t.Context(), h.url(), nil)
+		require.NoError(t, err)
+		require.NoError(t, conn.Write(t.Context(), websocket.MessageBinary, make([]byte, 300))) // noise is no reason
+		require.NoError(t, conn.Write(t.Context(), message.typ, message.data))
+		closed := make(chan error, 1)
+		go func() { _, _, err := conn.Read(context.Background()); closed <- err }()
+		until(t, h, func() bool { return len(closed) > 0 }, q)
+	}
+	until(t, h, func() bool { return h.handler.Stats().Peers == 1 }, q)
+	require.EqualValues(t, 2, h.handler.Stats().BadMessages)
+	require.EqualValues(t, 2, h.handler.Stats().NoClient)
+	require.EqualValues(t, 1, q.conn.Stats().Dials)
+}
+
+func TestCertificatesAreRenewed(t *testing.T) {
+	now := time.Now()
+	p := &pinned{now: func() time.Time { return now }}
+	first := p.hash()
+	now = now.Add(renewAfter - time.Minute)
+	require.Equal(t, first, p.hash())
+	now = now.Add(2 * time.Minute)
+	require.NotEqual(t, first, p.hash())
+	now = now.Add(-300 * 24 * time.Hour) // the clock was wrong
+	require.NotEqual(t, first, p.hash())
+}
+
+func TestTheScript(t *testing.T) {
+	h := serve(t)
+	answer, err := http.Get(h.url() + "?js")
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "globalThis.archeReplicate")
+	require.Equal(t, "text/javascript; charset=utf-8", answer.Header.Get("Content-Type"))
+}
+
+// TestNothingIsLeft: neither goroutines nor sockets.
+func TestNothingIsLeft(t *testing.T) {
+	http.DefaultClient.CloseIdleConnections()
+	before, files := runtime.NumGoroutine(), sockets()
+	for range 3 {
+		h := serve(t)
+		require.NoError(t, h.handler.WebTransport("127.0.0.1:0", nil))
+		var players []*player
+		for range 3 {
+			players = append(players, dial(t, h.url()), dialTransport(t, h, h.http.URL))
+		}
+		until(t, h, func() bool {
+			for _, p := range players {
+				if !p.connected() {
+					return false
+				}
+			}
+			return true
+		}, players...)
+		late, foreign := dial(t, h.url()), dialTransport(t, h, "https://evil.example")
+		late.frame() // its handshake is under way
+		foreign.frame()
+		require.NoError(t, players[0].conn.Close())
+		begin := time.Now()
+		h.close(t)
+		require.Less(t, time.Since(begin), 5*time.Second)
+		for _, p := range append(players, late, foreign) {
+			require.NoError(t, p.conn.Close())
+		}
+	}
+	for range 500 {
+		if runtime.NumGoroutine() <= before && sockets() <= files {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	stacks := make([]byte, 1<<16)
+	t.Fatalf("%d sockets, %s", sockets(), stacks[:runtime.Stack(stacks, true)])
+}
+
+func sockets() (n int) {
+	open, _ := os.ReadDir("/proc/self/fd") // nothing elsewhere than on Linux
+	for _, f := range open {
+		if to, _ := os.Readlink("/proc/self/fd/" + f.Name()); strings.HasPrefix(to, "socket:") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestMisuse(t *testing.T) {
+	world := ecs.NewWorld()
+	require.Panics(t, func() { NewHandler(nil) })
+	require.Panics(t, func() { _, _ = Dial("http://127.0.0.1", nil) })
+	require.Panics(t, func() { NewHandler(replication.NewServer(&world, schema()), nil) })
+	require.Panics(t, func() { WithNetwork(nil) })
+	for _, origin := range []string{"game.example", "https://", "https://game.example/", "https://*.example", ""} {
+		require.Panics(t, func() { WithOrigins(origin) }, origin)
+	}
+	require.PanicsWithValue(t, "web: Dial: WithOrigins is an option of NewHandler: leave it out", func() {
+		_, _ = Dial("http://127.0.0.1", newPlayer().client, WithOrigins("*"))
+	})
+	h := serve(t)
+	require.NoError(t, h.handler.WebTransport("127.0.0.1:0", nil))
+	require.Panics(t, func() { _ = h.handler.WebTransport("127.0.0.1:0", nil) })
+}
