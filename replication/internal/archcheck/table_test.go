@@ -18,6 +18,7 @@ type room struct {
 var rooms = []room{
 	{face + "/transport/udp", "UDP sockets for servers and clients", "replication/transport/internal/link replication/transport replication/netsim replication"},
 	{face + "/transport/quic", "QUIC connections for servers and clients", "replication/transport/internal/link replication/transport replication/netsim replication seam"},
+	{face + "/transport/web", "WebSockets and WebTransport for servers, and for clients in browsers", "replication/transport/internal/link replication/transport replication/netsim replication/loop replication seam"},
 	{face + "/transport/internal/link", "from the goroutines of sockets to the one of a loop", "replication/transport replication/netsim replication seam"},
 	{face + "/transport", "what transports have in common", ""},
 	{face + "/netsim", "a bad network, by steps or by the clock", ""},

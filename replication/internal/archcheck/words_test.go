@@ -69,7 +69,7 @@ var allowedPhrases = []struct{ pattern, why string }{
 	{`[Oo]rigin (header|check)|OriginPatterns|checkOrigin|Access-Control-Allow-Origin|location\.origin`, "of HTTP"},
 	{`due to`, "because of"},
 	{`WebTransport streams?|QUIC streams?|(byte|bit|video) ?streams?`, "of transports and files"},
-	{`Streams?(Conn|Writer|Reader)|MaxIncoming(Uni)?Streams`, "of transports"},
+	{`Streams?(Conn|Writer|Reader)|MaxIncoming(Uni)?Streams|MaxStreamReceive|EnableStreamReset|AcceptStream|(Readable|Writable)Stream`, "of transports"},
 	{"[\"`]facets[\"`]", "a line of the schema text, which both ends hash"},
 	{`FAILED in step`, "of the gate"},
 	{`t\.Origin\(\)`, "of go/types"},

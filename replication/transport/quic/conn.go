@@ -138,7 +138,7 @@ func (s *socket) Write(packet []byte) error {
 
 func (s *socket) Close(why error) {
 	if why == nil {
-		flush(s.conn)
+		link.Flush(s.conn.SendDatagram, s.conn.Context().Done())
 	}
 	_ = s.conn.CloseWithError(codeClosed, "") // its error is always nil
 	_ = s.pc.Close()                          // it is of no use any more, whatever the error

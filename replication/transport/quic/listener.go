@@ -80,7 +80,7 @@ func Listen(address string, server *replication.Server, opts ...Option) (*Listen
 }
 
 // Addr returns the address of the socket.
-func (l *Listener) Addr() netip.AddrPort { return addrPort(l.socket.LocalAddr()) }
+func (l *Listener) Addr() netip.AddrPort { return link.AddrPort(l.socket.LocalAddr()) }
 
 // Fingerprint returns the SHA-256 of the certificate, for [WithFingerprint]: 64 hexadecimal digits, or nothing if the
 // tls.Config of [WithTLS] chooses a certificate for each connection.
@@ -119,7 +119,7 @@ type endKey struct{}
 
 // begin bounds the handshakes under way.
 func (l *Listener) begin(ctx context.Context, info *quicgo.ClientInfo) (context.Context, error) {
-	end, ok := l.hub.Begin(addrPort(info.RemoteAddr))
+	end, ok := l.hub.Begin(link.AddrPort(info.RemoteAddr))
 	if !ok {
 		l.refused.Add(1)
 		return nil, errors.New("too many handshakes")
@@ -147,7 +147,7 @@ func (l *Listener) serve(conn *quicgo.Conn, peer []replication.PeerOption) {
 	}
 	address := conn.RemoteAddr()
 	to, err := l.hub.Open(link.Socket{
-		Address: addrPort(address),
+		Address: link.AddrPort(address),
 		Send:    conn.SendDatagram,
 		Blocks:  true,
 		Close:   func() { l.end(conn) },
@@ -167,7 +167,7 @@ func (l *Listener) serve(conn *quicgo.Conn, peer []replication.PeerOption) {
 		if now := conn.RemoteAddr(); now != address {
 			address = now
 			l.moved.Add(1)
-			to.Moved(addrPort(now))
+			to.Moved(link.AddrPort(now))
 		}
 		if len(packet) > 0 {
 			to.Deliver(packet)
@@ -176,7 +176,7 @@ func (l *Listener) serve(conn *quicgo.Conn, peer []replication.PeerOption) {
 }
 
 func (l *Listener) end(conn *quicgo.Conn) {
-	flush(conn)
+	link.Flush(conn.SendDatagram, conn.Context().Done())
 	if l.closing.Load() {
 		_ = conn.CloseWithError(codeShut, link.ErrShut.Error())
 		return

@@ -13,8 +13,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"net"
-	"net/netip"
 	"time"
 
 	quicgo "github.com/quic-go/quic-go"
@@ -174,38 +172,5 @@ func (o *options) config() *quicgo.Config {
 		MaxIncomingUniStreams: -1,
 		InitialPacketSize:     packetSize,
 		EnableDatagrams:       true,
-	}
-}
-
-func addrPort(a net.Addr) netip.AddrPort {
-	u, ok := a.(*net.UDPAddr)
-	if !ok {
-		return netip.AddrPort{}
-	}
-	at := u.AddrPort()
-	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
-}
-
-const (
-	mostWaiting = 32                     // datagrams in a connection of quic-go, of which the next one waits for room
-	flushTime   = 200 * time.Millisecond // for which a connection that closes may wait for the network
-)
-
-// flush waits until all datagrams have left, as closing the connection drops those that wait. Empty ones, which
-// both ends ignore, take the places of those that have left.
-func flush(conn *quicgo.Conn) {
-	flushed := make(chan struct{})
-	go func() {
-		defer close(flushed)
-		for range mostWaiting {
-			if conn.SendDatagram(nil) != nil {
-				return
-			}
-		}
-	}()
-	select {
-	case <-flushed:
-	case <-conn.Context().Done():
-	case <-time.After(flushTime):
 	}
 }

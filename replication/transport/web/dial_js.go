@@ -109,7 +109,7 @@ func (d *dialer) dial(ctx context.Context) (link.ClientSocket, error) {
 	}
 }
 
-// A socket is one of the page. JavaScript keeps the packets that arrive, so that Go is not woken for each.
+// A socket is one of the page. JavaScript keeps the packets that arrive, as entering Go for each of them would allocate.
 type socket struct {
 	page, inbox, outbox, pull, push, dropped js.Value
 	onOpened, onEnded                        js.Func

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -153,7 +152,7 @@ type making struct {
 
 // begin bounds the connections that are being made.
 func (t *webTransport) begin(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
-	end, ok := t.handler.hub.Begin(addrPort(info.RemoteAddr))
+	end, ok := t.handler.hub.Begin(link.AddrPort(info.RemoteAddr))
 	if !ok {
 		t.handler.refused.Add(1)
 		return nil, errors.New("too many handshakes")
@@ -207,7 +206,7 @@ func (t *webTransport) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	at := session.RemoteAddr()
 	to, err := h.hub.Open(link.Socket{
-		Address: addrPort(at), Send: session.SendDatagram, Blocks: true, Peer: t.peer,
+		Address: link.AddrPort(at), Send: session.SendDatagram, Blocks: true, Peer: t.peer,
 		Close: func() {
 			link.Flush(session.SendDatagram, session.Context().Done())
 			select { // the end of a session may overtake datagrams
@@ -235,7 +234,7 @@ func (t *webTransport) serve(w http.ResponseWriter, r *http.Request) {
 		if now := session.RemoteAddr(); now != at {
 			at = now
 			h.moved.Add(1)
-			to.Moved(addrPort(now))
+			to.Moved(link.AddrPort(now))
 		}
 		if len(packet) > 0 {
 			to.Deliver(packet)
@@ -258,13 +257,4 @@ func (h *Handler) allowsHost(origin, host string) bool {
 	u, err := url.Parse(origin)
 	own := &url.URL{Host: host}
 	return h.allows(origin, host) || err == nil && u.Hostname() != "" && strings.EqualFold(u.Hostname(), own.Hostname())
-}
-
-func addrPort(a net.Addr) netip.AddrPort {
-	u, ok := a.(*net.UDPAddr)
-	if !ok {
-		return netip.AddrPort{}
-	}
-	at := u.AddrPort()
-	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }

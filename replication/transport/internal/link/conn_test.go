@@ -38,7 +38,7 @@ func (w *waiting) Pull() []byte {
 	}
 }
 
-// TestPacketsThatWaitInTheSocket are pulled by Poll, and at the end of the socket: the last ones say why it ends.
+// TestPacketsThatWaitInTheSocket are pulled by Poll, and at the end of the socket: the last ones are the reason.
 func TestPacketsThatWaitInTheSocket(t *testing.T) {
 	world := ecs.NewWorld()
 	client := replication.NewClient(&world, replication.NewSchema())

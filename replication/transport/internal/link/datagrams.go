@@ -1,6 +1,9 @@
 package link
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 const (
 	mostWaiting = 32                     // datagrams in a connection of quic-go, of which the next one waits for room
@@ -24,4 +27,14 @@ func Flush(send func(datagram []byte) error, done <-chan struct{}) {
 	case <-done:
 	case <-time.After(flushTime):
 	}
+}
+
+// AddrPort returns that of a *net.UDPAddr, with IPv4 as such. Importing package net would make clients in browsers large.
+func AddrPort(address any) netip.AddrPort {
+	a, ok := address.(interface{ AddrPort() netip.AddrPort })
+	if !ok {
+		return netip.AddrPort{}
+	}
+	at := a.AddrPort()
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }
