@@ -23,7 +23,14 @@ globalThis.archeReplicate = (() => {
 		const inbox = new Uint8Array(1 << 16), outbox = new Uint8Array(4 + (1 << 16)), waiting = []
 		let write = () => 0, shut = () => {}, dropped = 0, over = false
 
-		const end = (status, text) => { if (!over) { over = true; shut(); ended(status, text) } }
+		const close = () => {
+			over = true
+			globalThis.removeEventListener?.("pagehide", left)
+			shut()
+		}
+		const end = (status, text) => { if (!over) { close(); ended(status, text) } }
+		const left = () => end(0, "the page was left") // it may be kept, with its sockets, to come back
+		globalThis.addEventListener?.("pagehide", left)
 		const take = data => {
 			const packet = new Uint8Array(data)
 			if (packet.length == 0 || packet.length > inbox.length) return
@@ -102,7 +109,7 @@ globalThis.archeReplicate = (() => {
 				const n = outbox[0] | outbox[1] << 8 | outbox[2] << 16
 				try { return write(outbox.subarray(4, 4 + n)) } catch { return -1 }
 			},
-			close: () => { if (!over) { over = true; shut() } },
+			close: () => { if (!over) close() },
 		}
 	}
 
