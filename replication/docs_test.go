@@ -29,6 +29,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/transport"
 	"github.com/arche-replicate/arche-replicate/replication/transport/quic"
 	"github.com/arche-replicate/arche-replicate/replication/transport/udp"
+	"github.com/arche-replicate/arche-replicate/replication/transport/web"
 )
 
 // The guide is tested like code: its Go blocks compile, its quick start prints the output it shows,
@@ -83,7 +84,7 @@ func docBlocks(t *testing.T, page string) (blocks []docBlock, prose string) {
 
 // docImports are the packages that fragments may use without importing them.
 var docImports = []string{
-	"bytes", "errors", "flag", "fmt", "log", "maps", "math", "net", "net/netip", "testing", "time",
+	"bytes", "errors", "flag", "fmt", "log", "maps", "math", "net", "net/http", "net/netip", "testing", "time",
 	"github.com/mlange-42/arche/ecs",
 	"github.com/arche-replicate/arche-replicate/replication",
 	"github.com/arche-replicate/arche-replicate/replication/netsim",
@@ -92,6 +93,7 @@ var docImports = []string{
 	"github.com/arche-replicate/arche-replicate/replication/loop",
 	"github.com/arche-replicate/arche-replicate/replication/transport/udp",
 	"github.com/arche-replicate/arche-replicate/replication/transport/quic",
+	"github.com/arche-replicate/arche-replicate/replication/transport/web",
 }
 
 // docPrelude declares the names that fragments may use. A fragment's own declarations hide them.
@@ -227,6 +229,31 @@ func TestQuickStartPrintsTheOutputInTheReadme(t *testing.T) {
 	require.Equal(t, blocks[i+1].text, string(out))
 }
 
+// TestTheGameInABrowserBuilds, at both ends.
+func TestTheGameInABrowserBuilds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds two programs")
+	}
+	t.Parallel()
+	blocks, _ := docBlocks(t, filepath.Join(docsRoot, "docs", "browser.md"))
+	blocks = slices.DeleteFunc(blocks, func(b docBlock) bool { return b.language != "golang" })
+	require.Len(t, blocks, 3)
+	dir, files := t.TempDir(), []string(nil)
+	for i, name := range []string{"game.go", "server.go", "client.go"} {
+		files = append(files, filepath.Join(dir, name))
+		require.NoError(t, os.WriteFile(files[i], []byte(blocks[i].text), 0o600))
+	}
+	for _, end := range []struct {
+		file string
+		env  []string
+	}{{files[1], nil}, {files[2], []string{"GOOS=js", "GOARCH=wasm"}}} {
+		cmd := exec.Command("go", "build", "-o", os.DevNull, files[0], end.file)
+		cmd.Dir, cmd.Env = docsRoot, append(os.Environ(), end.env...)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+}
+
 var docLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
 func TestGuideLinksPointToFiles(t *testing.T) {
@@ -358,7 +385,7 @@ func TestGuideNamesEverySocketCounter(t *testing.T) {
 	_, section, found := strings.Cut(prose, "\n## Sockets\n")
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "\n## ")
-	for _, stats := range []any{transport.Stats{}, transport.ConnStats{}, udp.ListenerStats{}, udp.ConnStats{}, quic.ListenerStats{}} {
+	for _, stats := range []any{transport.Stats{}, transport.ConnStats{}, udp.ListenerStats{}, udp.ConnStats{}, quic.ListenerStats{}, web.HandlerStats{}} {
 		typ := reflect.TypeOf(stats)
 		for i := range typ.NumField() {
 			if f := typ.Field(i); !f.Anonymous {
