@@ -47,7 +47,8 @@ func (c *Conn) Poll() { c.link.Poll() }
 func (c *Conn) Stats() transport.ConnStats { return c.link.Stats() }
 
 // Close disconnects the client, which notifies the server, and closes the
-// connection. The client's world stays as it is. It may wait for half a second.
+// connection. The client's world stays as it is. It may wait for half a second; so
+// don't call it within a function of js.FuncOf, which must not wait.
 func (c *Conn) Close() error { return c.link.Close() }
 
 // refusal is the error of a server that answers with an HTTP status and a text.

@@ -84,7 +84,8 @@ func explain(err error, where string) error {
 	case errors.As(err, &untrusted):
 		return link.Final(fmt.Errorf("the certificate of %s is not trusted: %w", where, untrusted.Err))
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return link.Final(fmt.Errorf("%s speaks no TLS: begin the URL with http or ws, or give the server a certificate", where))
+		return link.Final(fmt.Errorf("%s speaks no TLS: "+
+			"begin the URL with http or ws, or give the server a certificate", where))
 	case errors.As(err, &unknown) && unknown.IsNotFound:
 		return link.Final(fmt.Errorf("there is no host %q: is it spelled right?", unknown.Name))
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -117,14 +118,22 @@ func (s *socket) Read() ([]byte, error) {
 	if err == nil {
 		err = s.fill(r)
 	}
+	if err != nil {
+		return nil, ended(err)
+	}
+	return s.buf, nil
+}
+
+// ended makes a sentence of the error of a connection that the other end has closed.
+func ended(err error) error {
 	var closed websocket.CloseError
 	switch {
 	case errors.As(err, &closed) && closed.Reason != "":
-		return nil, errors.New(closed.Reason)
+		return errors.New(closed.Reason)
 	case errors.As(err, &closed), errors.Is(err, io.EOF):
-		return nil, errors.New("the server has closed the connection")
+		return errors.New("the server has closed the connection")
 	}
-	return s.buf, err
+	return err
 }
 
 var errText = errors.New("a message is text, and packets are binary")

@@ -31,7 +31,7 @@ func Example() {
 	mux.Handle("/play", handler)
 	site := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = site.Serve(socket) }()
-	defer site.Close()
+	defer func() { _ = site.Close() }()
 
 	client := replication.NewClient(&clientWorld, replication.NewSchema())
 	conn, err := web.Dial("http://"+socket.Addr().String()+"/play", client)

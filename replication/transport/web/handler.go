@@ -150,8 +150,8 @@ func (h *Handler) allows(origin, host string) bool {
 }
 
 func foreign(origin, host string) string {
-	return fmt.Sprintf("pages of %q may not connect to %q: at the server, give web.NewHandler the option web.WithOrigins(%q)",
-		origin, host, origin)
+	return fmt.Sprintf("pages of %q may not connect to %q: "+
+		"at the server, give web.NewHandler the option web.WithOrigins(%q)", origin, host, origin)
 }
 
 // inform answers with where WebTransport is.

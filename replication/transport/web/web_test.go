@@ -280,7 +280,7 @@ func TestForeignOrigins(t *testing.T) {
 		r.Header.Set("Origin", origin)
 		answer, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
-		defer answer.Body.Close()
+		defer func() { _ = answer.Body.Close() }()
 		text, err := io.ReadAll(answer.Body)
 		require.NoError(t, err)
 		return answer.StatusCode, string(text), answer.Header
@@ -310,9 +310,9 @@ func TestForeignOrigins(t *testing.T) {
 	require.ErrorContains(t, p.err, "refuses this client")
 	p = dialTransport(t, h, "https://game.example")
 	until(t, h, p.advances(10), p)
-	any := NewHandler(h.server, WithOrigins("*"))
-	require.True(t, any.allows("https://evil.example", "game.example"))
-	require.NoError(t, any.Close())
+	all := NewHandler(h.server, WithOrigins("*"))
+	require.True(t, all.allows("https://evil.example", "game.example"))
+	require.NoError(t, all.Close())
 }
 
 // Sentences for persons who start it wrongly.
@@ -366,7 +366,7 @@ func TestMistakes(t *testing.T) {
 
 	answer, err := http.Get(h.url())
 	require.NoError(t, err)
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
 	require.Equal(t, 426, answer.StatusCode)
@@ -453,7 +453,7 @@ func TestASlowReader(t *testing.T) {
 		}
 		return &paused{ClientSocket: s, pause: &pause}, s.(*socket).net.(*net.TCPConn).SetReadBuffer(16 << 10)
 	})}
-	defer slow.conn.Close()
+	defer func() { _ = slow.conn.Close() }()
 	quick := dial(t, h.url())
 	until(t, h, func() bool { return slow.client.Complete() && quick.client.Complete() }, slow, quick)
 	until(t, h, slow.advances(60), slow, quick)
@@ -545,11 +545,43 @@ func TestTheScript(t *testing.T) {
 	h := serve(t)
 	answer, err := http.Get(h.url() + "?js")
 	require.NoError(t, err)
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "globalThis.archeReplicate")
 	require.Equal(t, "text/javascript; charset=utf-8", answer.Header.Get("Content-Type"))
+}
+
+// TestWebSocketsDoNotAllocate: neither to write nor to read a packet.
+func TestWebSocketsDoNotAllocate(t *testing.T) {
+	server := make(chan *socket, 1)
+	end := make(chan struct{})
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		under := &hijacker{ResponseWriter: w}
+		conn, err := websocket.Accept(under, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		server <- &socket{conn: conn, net: under.net}
+		<-end
+	}))
+	defer site.Close()
+	defer close(end)
+	client, err := (&dialer{where: site.URL}).dial(t.Context())
+	require.NoError(t, err)
+	s, packet := <-server, make([]byte, 300)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if s.Write(packet) != nil || client.Write(packet) != nil {
+			t.Error("a packet was not written")
+		}
+		_, up := s.Read()
+		_, down := client.Read()
+		if up != nil || down != nil {
+			t.Error("a packet was not read")
+		}
+	}))
+	client.Close(nil)
 }
 
 // TestNothingIsLeft: neither goroutines nor sockets.

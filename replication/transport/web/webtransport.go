@@ -76,10 +76,13 @@ func (t *webTransport) listen(address string, config *tls.Config) error {
 		if _, err := t.pinned.current(); err != nil {
 			return err
 		}
-		config = &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return t.pinned.current() }}
+		config = &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return t.pinned.current()
+		}}
 	}
 	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
-		return errors.New("the tls.Config has no certificate: set Certificates or GetCertificate, or give nil for self-made ones")
+		return errors.New("the tls.Config has no certificate: set Certificates or GetCertificate, " +
+			"or give nil for self-made ones")
 	}
 	at, err := net.ResolveUDPAddr("udp", address)
 	if err != nil {
@@ -174,7 +177,9 @@ func (t *webTransport) accept() {
 			return // closed
 		}
 		m := conn.Context().Value(makingKey{}).(*making)
-		m.timer = time.AfterFunc(sessionTime, func() { _ = conn.CloseWithError(0, "there is no session") }) // its error is always nil
+		m.timer = time.AfterFunc(sessionTime, func() {
+			_ = conn.CloseWithError(0, "there is no session") // its error is always nil
+		})
 		context.AfterFunc(conn.Context(), func() { m.timer.Stop() })
 		t.work.Go(func() {
 			if err := t.server.ServeQUICConn(conn); err != nil && !errors.Is(err, http.ErrServerClosed) {

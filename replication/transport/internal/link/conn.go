@@ -70,8 +70,8 @@ type ClientSocket interface {
 	Close(why error)
 }
 
-// A Puller is a ClientSocket whose packets wait in it until Poll pulls them, where resuming a goroutine for each of them
-// would cost too much. Its Read waits for the end of the socket.
+// A Puller is a ClientSocket whose packets wait in it until Poll pulls them, where resuming a goroutine for each of
+// them would cost too much. Its Read waits for the end of the socket.
 type Puller interface {
 	ClientSocket
 	// Pull returns the next packet, which is valid until the next call, or nil.

@@ -59,8 +59,7 @@ func TestPacketsThatWaitInTheSocket(t *testing.T) {
 	require.EqualValues(t, 3, c.Stats().InboxFull)
 	w.packets <- []byte{3}
 	w.ended <- errors.New("over")
-	for end := time.Now().Add(10 * time.Second); c.Stats().Failures < 1 && time.Now().Before(end); time.Sleep(time.Millisecond) {
-	}
+	require.Eventually(t, func() bool { return c.Stats().Failures == 1 }, 10*time.Second, time.Millisecond)
 	require.EqualValues(t, 3, c.Stats().Received)
 	require.EqualValues(t, 3, c.Stats().InboxFull)
 	require.NoError(t, c.Close())
