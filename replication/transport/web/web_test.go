@@ -95,9 +95,7 @@ func (h *host) tick() {
 	h.handler.Poll()
 	for _, e := range h.moving {
 		p := (*position)(h.world.Get(e, ecs.ComponentID[position](h.world)))
-		if p.X += h.rng.Float32() * 4; p.X > 90 {
-			p.X = -90
-		}
+		p.X = h.rng.Float32()*180 - 90
 	}
 	h.server.Replicate()
 }
@@ -166,6 +164,7 @@ func (s session) Read() ([]byte, error) {
 
 func (s session) Close(error) {
 	link.Flush(s.SendDatagram, s.Context().Done())
+	time.Sleep(overtaking)
 	_ = s.CloseWithError(0, "")
 }
 
@@ -443,7 +442,7 @@ func TestAClientVanishes(t *testing.T) {
 // the present.
 func TestASlowReader(t *testing.T) {
 	h := serve(t)
-	h.spawn(3000)
+	h.spawn(1500)
 	var pause atomic.Bool
 	slow := newPlayer()
 	slow.conn = &Conn{link.NewConn("web", h.url(), slow.client, nil, func(ctx context.Context) (link.ClientSocket, error) {
@@ -459,7 +458,7 @@ func TestASlowReader(t *testing.T) {
 	until(t, h, slow.advances(60), slow, quick)
 	pause.Store(true)
 	begin, start, full := time.Now(), h.server.Tick(), h.handler.Stats().OutboxFull
-	until(t, h, func() bool { return h.handler.Stats().OutboxFull > full+20 }, quick)
+	until(t, h, func() bool { return h.handler.Stats().OutboxFull > full+3 }, quick)
 	until(t, h, quick.advances(30), quick)
 	require.EqualValues(t, 1, quick.conn.Stats().Dials)
 	received := slow.client.Stats().Bytes

@@ -231,7 +231,7 @@ func (t *webTransport) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	h.web.Add(1)
 	for {
-		packet, err := session.ReceiveDatagram(session.Context())
+		packet, err := session.ReceiveDatagram(context.Background()) // not the session's: what waits comes first
 		if err != nil {
 			to.HangUp()
 			return
