@@ -14,6 +14,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -36,6 +37,7 @@ type Client struct {
 	messages *message.ClientMessages // nil: the schema has neither messages nor inputs
 	calls    exclusive.Guard
 	attached []func(dt time.Duration) // called in Frame, when the world is up to date
+	watchers seam.Watchers
 }
 
 // NewClient returns a client that makes the world follow a server's. The schema must equal the server's. NewClient
@@ -70,7 +72,7 @@ func NewClient(world *ecs.World, schema *Schema, opts ...ClientOption) *Client {
 	c := &Client{schema: types}
 	c.clock.Rate = config.DefaultTickRate
 	c.apply.Calls = &c.calls
-	sends, send := lend(&c.calls, notAttached)
+	sends, send := lend(&c.calls, &c.watchers, notAttached)
 	c.sends = sends
 	c.session = session.NewClientSession(&o, clientErrors, send, &c.stats, types.Hash(), slots)
 	c.apply.Init(world, types, ecs.ComponentID[Replica](world), &c.recv, &c.stats, slots, o.SpawnWith)
@@ -132,7 +134,9 @@ func (c *Client) Receive(packet []byte) error {
 		panic("replication: Receive in a message handler: keep the packet until Frame returns")
 	}
 	defer c.guard().Leave(c.guard().Enter(exclusive.ClientReceive))
+	c.watchers.Note(seam.ReceiveBegins, len(packet))
 	err := wire.Explain(c.receive(packet), packet)
+	c.watchers.Note(seam.ReceiveEnds, len(packet))
 	switch {
 	case err == nil:
 		c.session.Received()
@@ -221,8 +225,11 @@ func (c *Client) Frame(dt time.Duration) error {
 		panic("replication: Frame in a message handler, which runs in a Frame")
 	}
 	defer c.guard().Leave(c.guard().Enter(exclusive.ClientFrame))
+	c.watchers.Note(seam.FrameBegins, 0)
 	c.advance(dt)
-	return c.show(dt)
+	err := c.show(dt)
+	c.watchers.Note(seam.FrameEnds, 0)
+	return err
 }
 
 // advance lets time pass.

@@ -36,7 +36,7 @@ type Peer struct {
 
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 	p := &Peer{server: s, opts: o.of(&s.opts), stats: new(counters.PeerCounters)}
-	p.sends, send = lend(&s.calls, send)
+	p.sends, send = lend(&s.calls, &s.watchers, send)
 	p.sight.Init(p, &s.snap, s.schema, &s.interest)
 	p.acked.Init(&s.snap, &s.interest, &p.sight, p.stats, &p.out)
 	p.out.Init(&s.snap, p.opts, &s.interest, &p.sight, &p.acked, p.stats, send)

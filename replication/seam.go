@@ -18,7 +18,7 @@ func init() {
 		c.mustExist()
 		return &seam.Client{
 			Schema: c.schema, Recv: &c.recv, Clock: &c.clock, Apply: &c.apply, Messages: c.messages,
-			Attached: &c.attached, Fail: c.fail,
+			Attached: &c.attached, Fail: c.fail, Watchers: &c.watchers,
 		}
 	}
 }
@@ -35,7 +35,10 @@ func showServers() {
 				panic(fmt.Sprintf("replication: a %T is no server: NewServer makes one", server))
 			}
 			s.mustExist()
-			return seam.Server{Schema: s.schema, Opts: &s.opts, Snap: &s.snap, Captured: &s.captured}
+			return seam.Server{
+				Schema: s.schema, Opts: &s.opts, Snap: &s.snap, Captured: &s.captured, Watchers: &s.watchers,
+				Stats: func(stats any) { s.readStats(stats.(*ServerStats)) },
+			}
 		}
 		seam.OfPeer = func(peer any) seam.Peer {
 			p, ok := peer.(*Peer)
@@ -43,7 +46,7 @@ func showServers() {
 				panic(fmt.Sprintf("replication: a %T is no peer: Server.Connect returns one", peer))
 			}
 			p.mustExist()
-			return seam.Peer{Server: p.server, Acked: &p.acked, Messages: p.messages}
+			return seam.Peer{Server: p.server, Number: p.conn.Number, Acked: &p.acked, Messages: p.messages}
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -15,11 +16,15 @@ type sends struct {
 }
 
 // lend returns the function with which packets are sent: send, as a call of the guard's end. A packet is spoiled
-// afterwards, and errors are noted.
-func lend(calls *exclusive.Guard, send func(packet []byte) error) (*sends, func(packet []byte) error) {
+// afterwards, errors are noted, and watchers are called.
+func lend(
+	calls *exclusive.Guard, watchers *seam.Watchers, send func(packet []byte) error,
+) (*sends, func(packet []byte) error) {
 	s := &sends{send: send}
 	return s, calls.Lend(wire.Lent(func(packet []byte) error {
+		n := len(packet)
 		err := s.send(packet)
+		watchers.Note(seam.Sent, n)
 		if err == nil {
 			s.row = 0
 			return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
@@ -42,6 +43,7 @@ type Server struct {
 	joining             hooks[func(p *Peer, data []byte) error]
 	refusing            hooks[func(p *Peer, reason error)]
 	captured            []func() // called when the world was captured
+	watchers            seam.Watchers
 
 	stats  ServerStats
 	closed atomic.Bool // for Accepts, which any goroutine may call
@@ -336,7 +338,17 @@ func (s *Server) Tick() Tick {
 // Stats returns the server's counters. It takes time for each set of components in the world, and allocates.
 func (s *Server) Stats() ServerStats {
 	s.mustExist()
-	stats := s.stats
+	var stats ServerStats
+	s.readStats(&stats)
+	stats.Unmarked = s.snap.Unmarked()
+	return stats
+}
+
+// readStats fills stats, but for Unmarked. It uses the memory of stats.Fields.
+func (s *Server) readStats(stats *ServerStats) {
+	fields := append(stats.Fields[:0], s.stats.Fields...)
+	*stats = s.stats
+	stats.Fields = fields
 	stats.Tick, stats.Peers = s.snap.Tick, len(s.peers)
 	stats.Entities = s.snap.Slots.Live - s.snap.Slots.SubEntityCount
 	if s.snap.Slots.Len() > 0 && s.snap.Resources.Any {
@@ -345,9 +357,7 @@ func (s *Server) Stats() ServerStats {
 	c := &s.snap.Counters
 	stats.RawBits, stats.Spawns, stats.Despawns = c.RawBits, c.Spawns, c.Despawns
 	stats.Clamped, stats.CopiedMarkers = c.Clamped, c.CopiedMarkers
-	stats.Unmarked = s.snap.Unmarked()
 	stats.RefusedSchemas, stats.LastRefusal = s.sessions.Refused, s.sessions.LastRefusal()
-	stats.Fields = append([]FieldStats(nil), s.stats.Fields...)
 	for w := range s.sender.workers.List {
 		c := &s.sender.workers.List[w]
 		stats.Entries += c.Copied
@@ -365,5 +375,4 @@ func (s *Server) Stats() ServerStats {
 			stats.BaselineAges[i] += n
 		}
 	}
-	return stats
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
@@ -25,6 +26,7 @@ func (s *Server) Replicate() {
 	if s.closed.Load() {
 		panic("replication: Replicate of a closed server: make a new one with NewServer")
 	}
+	s.watchers.Note(seam.ReplicateBegins, 0)
 	s.noticeReset()
 	if s.dropSilent(); s.closed.Load() {
 		return // by a hook
@@ -54,6 +56,7 @@ func (s *Server) Replicate() {
 	s.askPeers()
 	s.sendStates()
 	s.sendMessages()
+	s.watchers.Note(seam.ReplicateEnds, 0)
 }
 
 // disownGone ends the ownership of entities that the capture found gone. It is called before the next capture as well,

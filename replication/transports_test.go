@@ -122,3 +122,48 @@ func TestHooksAreTakenBack(t *testing.T) {
 	peer.Disconnect(replication.Reason{})
 	require.Equal(t, []string{"first", "last", "also gone"}, calls)
 }
+
+// TestWatchersSeeWhatHappens: each moment of both ends, with the sizes of packets.
+func TestWatchersSeeWhatHappens(t *testing.T) {
+	server, client := pair(t)
+	var moments []seam.Moment
+	sent, received := 0, 0
+	watch := func(at seam.Moment, bytes int) {
+		moments = append(moments, at)
+		switch at {
+		case seam.Sent:
+			sent += bytes
+		case seam.ReceiveBegins:
+			received += bytes
+		}
+	}
+	in := seam.OfServer(server)
+	*in.Watchers = append(*in.Watchers, watch)
+	inside := seam.OfClient(client)
+	*inside.Watchers = append(*inside.Watchers, watch)
+	down := 0
+	peer := server.Connect(func(p []byte) error { down += len(p); return client.Receive(p) })
+	up := 0
+	client.SetSend(func(p []byte) error { up += len(p); return peer.Receive(p) })
+	for range 70 {
+		require.NoError(t, client.Frame(time.Second/60))
+		server.Replicate()
+	}
+	require.True(t, peer.Connected())
+	require.Equal(t, down, received)
+	require.Equal(t, down+up, sent)
+	require.Equal(t, []seam.Moment{
+		seam.FrameBegins, seam.ReceiveBegins, seam.ReceiveEnds, seam.Sent, seam.Sent, // a hello and its answer
+		seam.FrameEnds, seam.ReplicateBegins,
+	}, moments[:7])
+	require.Equal(t, seam.ReplicateEnds, moments[len(moments)-1])
+	age, known := inside.Recv.BaselineAge()
+	require.False(t, known, "an empty world names no baseline: %d", age)
+
+	before := server.Stats()
+	var again replication.ServerStats
+	in.Stats(&again)
+	require.Equal(t, before, again)
+	fields := &again.Fields
+	require.Zero(t, testing.AllocsPerRun(10, func() { in.Stats(&again) }), "%d fields", len(*fields))
+}

@@ -70,6 +70,12 @@ func (in *input) noteNamed() {
 	}
 }
 
+// BaselineAge returns how many ticks the newest baseline that a packet of this session named is older than the newest
+// packet. It is not known before the first one.
+func (rc *Receiver) BaselineAge() (ticks uint32, known bool) {
+	return rc.NearTick - uint32(rc.in.newest), rc.in.known
+}
+
 // newInput returns the input for components of a schema.
 func newInput(s *schema.Schema) input {
 	return input{

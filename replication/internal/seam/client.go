@@ -32,6 +32,7 @@ type Client struct {
 	// Fail ends the client's connection for good: Frame returns the error, until Reconnect.
 	Fail     func(why error)
 	Attached *[]func(dt time.Duration) // what Frame calls, on its goroutine, before it asks for inputs and sends
+	Watchers *Watchers
 }
 
 // Mirrored is what a replication.Replica in a world has in it.

@@ -15,11 +15,15 @@ type Server struct {
 	Snap   *snapshot.Snapshot    // the world as slots and versions, by tick
 	// Captured has functions that Replicate calls when it has captured the world.
 	Captured *[]func()
+	Watchers *Watchers
+	// Stats fills a *replication.ServerStats, whose Fields it uses again, without Unmarked.
+	Stats func(stats any)
 }
 
 // A Peer is the inside of a *replication.Peer, as long as its session lasts.
 type Peer struct {
 	Server   any                   // the *replication.Server that the peer belongs to
+	Number   uint64                // peers that the server had before
 	Acked    *ackstate.Tracker     // what the client holds
 	Messages *message.PeerMessages // its inputs; nil if there is no session, or the schema has no messages and inputs
 }

@@ -1,0 +1,29 @@
+package seam
+
+// A Moment is a point in a call of a server or client.
+type Moment uint8
+
+// The moments. A packet is received between ReceiveBegins and ReceiveEnds.
+const (
+	ReplicateBegins Moment = iota
+	ReplicateEnds
+	Sent // the send function of a peer or client has taken or refused a packet
+	ReceiveBegins
+	ReceiveEnds
+	FrameBegins
+	FrameEnds
+)
+
+// A Watcher is called at moments of a server or client, on its goroutine. bytes is the size of the packet that is sent
+// or received, 0 at other moments. It must not change the server or client.
+type Watcher func(at Moment, bytes int)
+
+// Watchers are all of a server or client.
+type Watchers []Watcher
+
+// Note calls them.
+func (w Watchers) Note(at Moment, bytes int) {
+	for _, fn := range w {
+		fn(at, bytes)
+	}
+}
