@@ -224,12 +224,11 @@ func (c *Client) Frame(dt time.Duration) error {
 	if c.messages != nil && c.messages.Handling {
 		panic("replication: Frame in a message handler, which runs in a Frame")
 	}
-	defer c.guard().Leave(c.guard().Enter(exclusive.ClientFrame))
 	c.watchers.Note(seam.FrameBegins, 0)
+	defer c.watchers.Note(seam.FrameEnds, 0) // when others may read again
+	defer c.guard().Leave(c.guard().Enter(exclusive.ClientFrame))
 	c.advance(dt)
-	err := c.show(dt)
-	c.watchers.Note(seam.FrameEnds, 0)
-	return err
+	return c.show(dt)
 }
 
 // advance lets time pass.

@@ -90,6 +90,7 @@ var docImports = []string{
 	"github.com/arche-replicate/arche-replicate/replication/netsim",
 	"github.com/arche-replicate/arche-replicate/replication/interpolation",
 	"github.com/arche-replicate/arche-replicate/replication/rewind",
+	"github.com/arche-replicate/arche-replicate/replication/inspect",
 	"github.com/arche-replicate/arche-replicate/replication/loop",
 	"github.com/arche-replicate/arche-replicate/replication/transport/udp",
 	"github.com/arche-replicate/arche-replicate/replication/transport/quic",

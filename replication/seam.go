@@ -46,7 +46,9 @@ func showServers() {
 				panic(fmt.Sprintf("replication: a %T is no peer: Server.Connect returns one", peer))
 			}
 			p.mustExist()
-			return seam.Peer{Server: p.server, Number: p.conn.Number, Acked: &p.acked, Messages: p.messages}
+			return seam.Peer{
+				Server: p.server, Number: p.conn.Number, MTU: p.opts.MTU, Acked: &p.acked, Messages: p.messages,
+			}
 		}
 	})
 }

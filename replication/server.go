@@ -346,9 +346,10 @@ func (s *Server) Stats() ServerStats {
 
 // readStats fills stats, but for Unmarked. It uses the memory of stats.Fields.
 func (s *Server) readStats(stats *ServerStats) {
-	fields := append(stats.Fields[:0], s.stats.Fields...)
+	fields := stats.Fields[:0]
 	*stats = s.stats
 	stats.Fields = fields
+	stats.Fields = append(stats.Fields, s.stats.Fields...)
 	stats.Tick, stats.Peers = s.snap.Tick, len(s.peers)
 	stats.Entities = s.snap.Slots.Live - s.snap.Slots.SubEntityCount
 	if s.snap.Slots.Len() > 0 && s.snap.Resources.Any {

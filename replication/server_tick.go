@@ -22,6 +22,7 @@ func (s *Server) Replicate() {
 		panic("replication: Replicate in a message handler or hook of the server: wait until the call that " +
 			"it runs in returns")
 	}
+	defer s.watchers.Note(seam.ReplicateEnds, 0) // when others may read again
 	defer s.calls.Leave(s.calls.EnterAlone(exclusive.Replicate))
 	if s.closed.Load() {
 		panic("replication: Replicate of a closed server: make a new one with NewServer")
@@ -56,7 +57,6 @@ func (s *Server) Replicate() {
 	s.askPeers()
 	s.sendStates()
 	s.sendMessages()
-	s.watchers.Note(seam.ReplicateEnds, 0)
 }
 
 // disownGone ends the ownership of entities that the capture found gone. It is called before the next capture as well,

@@ -128,7 +128,7 @@ func TestWatchersSeeWhatHappens(t *testing.T) {
 	server, client := pair(t)
 	var moments []seam.Moment
 	sent, received := 0, 0
-	watch := func(at seam.Moment, bytes int) {
+	watch := watcher(func(at seam.Moment, bytes int) {
 		moments = append(moments, at)
 		switch at {
 		case seam.Sent:
@@ -136,7 +136,7 @@ func TestWatchersSeeWhatHappens(t *testing.T) {
 		case seam.ReceiveBegins:
 			received += bytes
 		}
-	}
+	})
 	in := seam.OfServer(server)
 	*in.Watchers = append(*in.Watchers, watch)
 	inside := seam.OfClient(client)
@@ -167,3 +167,7 @@ func TestWatchersSeeWhatHappens(t *testing.T) {
 	fields := &again.Fields
 	require.Zero(t, testing.AllocsPerRun(10, func() { in.Stats(&again) }), "%d fields", len(*fields))
 }
+
+type watcher func(at seam.Moment, bytes int)
+
+func (w watcher) Note(at seam.Moment, bytes int) { w(at, bytes) }

@@ -21,6 +21,7 @@ var rooms = []room{
 	{face + "/transport/web", "WebSockets and WebTransport for servers, and for clients in browsers", "replication/transport/internal/link replication/transport replication/netsim replication/loop replication seam"},
 	{face + "/transport/internal/link", "from the goroutines of sockets to the one of a loop", "replication/transport replication/netsim replication seam"},
 	{face + "/transport", "what transports have in common", ""},
+	{face + "/inspect", "what replication does, for people and metrics", "replication/interpolation replication seam schema"},
 	{face + "/netsim", "a bad network, by steps or by the clock", ""},
 	{face + "/loop", "ticks and frames by the clock", ""},
 	{face + "/rewind", "what a client showed when it gave an input", "replication seam message ackstate arrival archeutil blend schema history wire bitset delta ecs"},

@@ -22,8 +22,9 @@ type Server struct {
 
 // A Peer is the inside of a *replication.Peer, as long as its session lasts.
 type Peer struct {
-	Server   any                   // the *replication.Server that the peer belongs to
-	Number   uint64                // peers that the server had before
+	Server   any    // the *replication.Server that the peer belongs to
+	Number   uint64 // peers that the server had before
+	MTU      int
 	Acked    *ackstate.Tracker     // what the client holds
 	Messages *message.PeerMessages // its inputs; nil if there is no session, or the schema has no messages and inputs
 }

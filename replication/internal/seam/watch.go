@@ -15,15 +15,16 @@ const (
 )
 
 // A Watcher is called at moments of a server or client, on its goroutine. bytes is the size of the packet that is sent
-// or received, 0 at other moments. It must not change the server or client.
-type Watcher func(at Moment, bytes int)
+// or received, 0 at other moments. It must not change the server or client, and may read counters only when Replicate
+// or Frame ends.
+type Watcher interface{ Note(at Moment, bytes int) }
 
 // Watchers are all of a server or client.
 type Watchers []Watcher
 
 // Note calls them.
 func (w Watchers) Note(at Moment, bytes int) {
-	for _, fn := range w {
-		fn(at, bytes)
+	for _, each := range w {
+		each.Note(at, bytes)
 	}
 }
