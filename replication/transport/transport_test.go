@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // onEach plays with each transport at the same time, and checks that neither goroutines nor sockets are left.
@@ -143,5 +145,188 @@ func TestAClientMoves(t *testing.T) {
 		}
 		g.converges()
 		g.noticedNothing(others...)
+	})
+}
+
+// A fifth of the packets is lost at each end; others come twice, or later than the next ones.
+func TestABadNetwork(t *testing.T) {
+	onEach(t, func(t *testing.T, c carrier) {
+		bad := netsim.Profile{
+			Latency: 10 * time.Millisecond, Jitter: 8 * time.Millisecond, Loss: 0.2, Duplicate: 0.1,
+			Reorder: 0.2, ReorderBy: 20 * time.Millisecond,
+		}
+		server, client := netsim.NewNetwork(1, bad), netsim.NewNetwork(2, bad)
+		t.Cleanup(func() {
+			client.Close()
+			server.Close()
+			require.Zero(t, server.Stats().Paths+client.Stats().Paths)
+		})
+		g := newGame(t)
+		l := g.listen(c, anyPort, server)
+		for range 4 {
+			g.join(c, l.address, client)
+		}
+		g.until("all join", g.all((*player).plays))
+		for range 2 {
+			g.steps(100)
+			g.converges()
+		}
+		for _, p := range g.players {
+			require.Zero(t, p.skipped, "notes")
+			require.Zero(t, p.client.Stats().RefusedPackets)
+			require.Positive(t, p.notes)
+		}
+		for _, s := range []netsim.NetworkStats{server.Stats(), client.Stats()} {
+			require.Equal(t, 8, s.Paths)
+			require.Greater(t, s.Lost, s.Sent/8)
+			require.Positive(t, s.Duplicated)
+		}
+	})
+}
+
+// For three seconds a client reads nothing, so its packets fill the buffers on the way.
+func TestASlowReader(t *testing.T) {
+	onEach(t, func(t *testing.T, c carrier) {
+		g := newGame(t)
+		g.joins(4, c, g.listen(c, anyPort, nil).address)
+		slow, others := g.players[0], g.players[1:]
+		watch(others...)
+		slow.relay.hold(true)
+		slow.away = true
+		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
+			g.step()
+		}
+		g.noticedNothing(others...)
+		slow.relay.hold(false)
+		slow.away = false
+		begin := g.server.Tick()
+		g.until("the slow one has caught up", func() bool {
+			return slow.plays() && g.server.Tick()-slow.client.Tick() < 20
+		})
+		require.Less(t, g.server.Tick()-begin, replication.Tick(120), "ticks")
+		g.steps(60)
+		g.converges()
+		g.noticedNothing(others...)
+	})
+}
+
+// A laptop is closed for 30 seconds: neither the client nor its sockets do anything. Without REPLICATION_LONG only the
+// game's time is that long.
+func TestAClosedLaptop(t *testing.T) {
+	onEach(t, func(t *testing.T, c carrier) {
+		g := newGame(t)
+		g.joins(4, c, g.listen(c, anyPort, nil).address)
+		laptop, others := g.players[0], g.players[1:]
+		watch(others...)
+		laptop.away = true
+		laptop.relay.mute(true)
+		pause := g.pause
+		g.pause = time.Millisecond
+		if os.Getenv("REPLICATION_LONG") != "" {
+			g.pause = tickTime
+		}
+		g.steps(31 * 60)
+		g.pause = pause
+		require.Equal(t, 3, g.server.Stats().Peers)
+		laptop.relay.mute(false)
+		laptop.away = false
+		laptop.frame(31 * time.Second)
+		g.until("the laptop is back", func() bool { return laptop.plays() && g.server.Stats().Peers == 4 })
+		g.steps(60)
+		g.converges()
+		g.noticedNothing(others...)
+	})
+}
+
+// One server has all transports at once, each with its own size of packets, and with or without a checksum.
+func TestAllTransportsAtOnce(t *testing.T) {
+	leavesNothing(t, func(t *testing.T) {
+		g := newGame(t, replication.WithMTU(9000))
+		of := map[string]carrier{}
+		for i, c := range carriers {
+			of[c.name] = c
+			l := g.listen(c, anyPort, nil)
+			g.server.OnConnect(func(p *replication.Peer) {
+				if p.Data() == nil && len(of) == i+1 {
+					p.SetData(c)
+				}
+			})
+			p := g.join(c, l.address, nil, replication.WithMTU(1200))
+			g.until(c.name+" joins", p.plays)
+		}
+		g.steps(120)
+		g.converges()
+		g.noticedNothing(g.players...)
+		g.still = true
+
+		for peer := range g.server.Peers() {
+			before := peer.Stats()
+			for range 9 {
+				require.NoError(t, replication.SendToClient(peer, bulk{strings.Repeat("x", 4000)}))
+			}
+			g.steps(30)
+			after, c := peer.Stats(), peer.Data().(carrier)
+			packets, bytes := after.MessagePackets-before.MessagePackets, after.MessageBytes-before.MessageBytes
+			require.Equal(t, c.remote, peer.Remote().Transport)
+			if c.mtu == 9000 {
+				require.Greater(t, bytes/packets, uint64(1200), c.name)
+			} else {
+				require.LessOrEqual(t, bytes/packets, uint64(1200), c.name)
+				require.Greater(t, bytes/packets, uint64(800), c.name)
+			}
+		}
+		quiet := map[bool]map[uint64]bool{true: {}, false: {}} // sizes of packets without news
+		before := map[*replication.Peer]replication.PeerStats{}
+		for range 300 {
+			for peer := range g.server.Peers() {
+				before[peer] = peer.Stats()
+			}
+			g.step()
+			for peer := range g.server.Peers() {
+				if s := peer.Stats(); s.Packets == before[peer].Packets+1 && s.MessagePackets == before[peer].MessagePackets {
+					quiet[peer.Data().(carrier).checksum][s.Bytes-before[peer].Bytes] = true
+				}
+			}
+		}
+		require.Equal(t, map[bool]map[uint64]bool{true: {7: true}, false: {5: true}}, quiet,
+			"without a checksum of 4 bytes, sequence and tick have 8 bits more")
+	})
+}
+
+// A listener is closed before its server and after it, and more than once. Its clients learn that.
+func TestTheOrderOfClosing(t *testing.T) {
+	onEach(t, func(t *testing.T, c carrier) {
+		for _, listenerFirst := range []bool{true, false} {
+			g := newGame(t)
+			l := g.listen(c, anyPort, nil)
+			g.joins(4, c, l.address)
+			begin := time.Now()
+			if listenerFirst {
+				require.NoError(t, l.close())
+				require.Zero(t, g.server.Stats().Peers)
+				l.poll()
+				g.server.Replicate()
+				g.server.Close()
+			} else {
+				g.server.Close()
+				l.poll()
+				require.NoError(t, l.close())
+			}
+			require.Less(t, time.Since(begin), 3*time.Second)
+			require.NoError(t, l.close())
+			l.poll()
+			for _, p := range g.players {
+				for range 2000 {
+					p.conn.Poll()
+					if p.err = p.client.Frame(tickTime); p.err != nil {
+						break
+					}
+					time.Sleep(time.Millisecond)
+				}
+				var ended *replication.DisconnectError
+				require.ErrorAs(t, p.err, &ended)
+				require.True(t, ended.Remote, "by a packet: %v", p.err)
+			}
+		}
 	})
 }
