@@ -112,7 +112,9 @@ func (g *game) tick() {
 	next := g.server.Tick() + 1
 	for p := range g.server.Peers() {
 		if in, ok := replication.Input[command](p, next); ok {
-			require.EqualValues(g.t, next, in.Tick)
+			if in.Tick != uint32(next) {
+				g.t.Fatalf("the input for tick %d is that for tick %d", next, in.Tick)
+			}
 			g.inputs++
 		}
 	}
@@ -122,8 +124,7 @@ func (g *game) tick() {
 	g.server.Replicate()
 	now := make(map[replication.NetID][3]uint64, len(g.ships))
 	for _, e := range g.ships {
-		id, ok := g.server.NetID(e)
-		require.True(g.t, ok)
+		id, _ := g.server.NetID(e)
 		now[id] = codes(g.schema, g.ship(e))
 	}
 	g.then[g.server.Tick()] = now
@@ -221,8 +222,9 @@ func (p *player) frame(dt time.Duration) {
 	if now := p.client.Tick(); now != p.from {
 		p.from, p.gap = now, 0
 	}
-	p.gap++
-	p.worst = max(p.worst, p.gap)
+	if p.gap++; !p.g.still { // a still server sends something every second
+		p.worst = max(p.worst, p.gap)
+	}
 	if !p.plays() {
 		return
 	}
@@ -231,11 +233,11 @@ func (p *player) frame(dt time.Duration) {
 		_ = replication.SendToServer(p.client, wish{p.wished}) // full: the next one is sent
 	}
 	for id, e := range p.client.Entities() {
-		tick, ok := p.client.StateTick(e)
-		require.True(p.g.t, ok)
+		tick, _ := p.client.StateTick(e)
 		was, ok := p.g.then[tick][id]
-		require.True(p.g.t, ok, "%v is shown as of tick %d, when there was none", id, tick)
-		require.Equal(p.g.t, was, codes(p.g.schema, p.ship(e)), "%v as of tick %d", id, tick)
+		if now := codes(p.g.schema, p.ship(e)); !ok || now != was {
+			p.g.t.Fatalf("%v is shown as of tick %d as %v; at the server: %v, %v", id, tick, now, was, ok)
+		}
 	}
 }
 
@@ -252,7 +254,7 @@ func (g *game) step() {
 			p.frame(tickTime)
 		}
 	}
-	time.Sleep(g.pause - time.Since(begin))
+	time.Sleep(max(time.Millisecond, g.pause-time.Since(begin))) // sockets have goroutines, too
 }
 
 // until plays until something is so, for 40 seconds at most.

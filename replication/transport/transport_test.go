@@ -167,10 +167,8 @@ func TestABadNetwork(t *testing.T) {
 			g.join(c, l.address, client)
 		}
 		g.until("all join", g.all((*player).plays))
-		for range 2 {
-			g.steps(100)
-			g.converges()
-		}
+		g.steps(100)
+		g.converges()
 		for _, p := range g.players {
 			require.Zero(t, p.skipped, "notes")
 			require.Zero(t, p.client.Stats().RefusedPackets)
@@ -210,27 +208,27 @@ func TestASlowReader(t *testing.T) {
 	})
 }
 
-// A laptop is closed for 30 seconds: neither the client nor its sockets do anything. Without REPLICATION_LONG only the
-// game's time is that long.
+// A laptop is closed for longer than the server waits: neither the client nor its sockets do anything. With
+// REPLICATION_LONG that is 30 seconds by the clock, so that sockets give up, too.
 func TestAClosedLaptop(t *testing.T) {
 	onEach(t, func(t *testing.T, c carrier) {
-		g := newGame(t)
+		closed, pause := 8*time.Second, time.Millisecond
+		if os.Getenv("REPLICATION_LONG") != "" {
+			closed, pause = 30*time.Second, tickTime
+		}
+		g := newGame(t, replication.WithTimeout(closed))
 		g.joins(4, c, g.listen(c, anyPort, nil).address)
 		laptop, others := g.players[0], g.players[1:]
 		watch(others...)
 		laptop.away = true
 		laptop.relay.mute(true)
-		pause := g.pause
-		g.pause = time.Millisecond
-		if os.Getenv("REPLICATION_LONG") != "" {
-			g.pause = tickTime
-		}
-		g.steps(31 * 60)
+		g.pause, pause = pause, g.pause
+		g.steps(int(closed/tickTime) + 60)
 		g.pause = pause
 		require.Equal(t, 3, g.server.Stats().Peers)
 		laptop.relay.mute(false)
 		laptop.away = false
-		laptop.frame(31 * time.Second)
+		laptop.frame(closed)
 		g.until("the laptop is back", func() bool { return laptop.plays() && g.server.Stats().Peers == 4 })
 		g.steps(60)
 		g.converges()
