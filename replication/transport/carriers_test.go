@@ -21,6 +21,7 @@ type carrier struct {
 	listen   func(t *testing.T, address string, s *replication.Server, n *netsim.Network) *listener
 	dial     func(t *testing.T, address string, c *replication.Client, n *netsim.Network) conn
 	relay    func(t *testing.T, to string) relay
+	taken    func(address string, s *replication.Server) error // listens at a port in use
 }
 
 type listener struct {
@@ -36,8 +37,8 @@ type conn interface {
 }
 
 var carriers = []carrier{
-	{"udp", "udp", 9000, true, listenUDP, dialUDP, relayDatagrams},
-	{"quic", "quic", 1200, false, listenQUIC, dialQUIC, relayDatagrams},
+	{"udp", "udp", 9000, true, listenUDP, dialUDP, relayDatagrams, takenUDP},
+	{"quic", "quic", 1200, false, listenQUIC, dialQUIC, relayDatagrams, takenQUIC},
 }
 
 func listenUDP(t *testing.T, address string, s *replication.Server, n *netsim.Network) *listener {
@@ -78,4 +79,14 @@ func dialQUIC(t *testing.T, address string, c *replication.Client, n *netsim.Net
 	end, err := quic.Dial(address, c, opts...)
 	require.NoError(t, err)
 	return end
+}
+
+func takenUDP(address string, s *replication.Server) error {
+	_, err := udp.Listen(address, s)
+	return err
+}
+
+func takenQUIC(address string, s *replication.Server) error {
+	_, err := quic.Listen(address, s)
+	return err
 }

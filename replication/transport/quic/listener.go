@@ -51,13 +51,9 @@ func Listen(address string, server *replication.Server, opts ...Option) (*Listen
 	if err != nil {
 		return nil, fmt.Errorf("quic: listen at %q: %w", address, err)
 	}
-	at, err := net.ResolveUDPAddr("udp", address)
+	socket, err := link.ListenUDP("quic", address)
 	if err != nil {
-		return nil, fmt.Errorf("quic: listen at %q: %w", address, err)
-	}
-	socket, err := net.ListenUDP("udp", at)
-	if err != nil {
-		return nil, fmt.Errorf("quic: %w", err)
+		return nil, err
 	}
 	l := &Listener{socket: socket, source: source, hub: link.NewHub("quic", server, o.limits, o.network)}
 	l.transport = &quicgo.Transport{

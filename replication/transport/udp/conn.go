@@ -38,7 +38,9 @@ type Conn struct {
 	opened []byte // of the reader
 	closed bool
 
-	proven atomic.Bool // the server has answered a packet, so it knows the address
+	proven atomic.Bool  // the server has answered a packet, so it knows the address
+	heard  atomic.Int64 // when something came from the server, by opts.now; 0 before the first packet to it
+	silent error        // what send functions return when that was long ago
 
 	mu     sync.Mutex // guards what follows
 	cookie [cookieSize]byte
@@ -76,6 +78,8 @@ func Dial(address string, client *replication.Client, opts ...Option) (*Conn, er
 		return nil, fmt.Errorf("udp: %w", err)
 	}
 	c := &Conn{conn: conn, client: client, server: server, opts: o, done: make(chan struct{})}
+	c.silent = fmt.Errorf("udp: no answer from %s: is the server running, does it use package udp, "+
+		"and do firewalls let UDP through?", address)
 	send := c.transmit
 	if n := o.network; n != nil {
 		c.paths = [2]*netsim.Path{up: n.Through(c.transmit), down: n.Through(c.inbox.Put)}
@@ -85,6 +89,10 @@ func Dial(address string, client *replication.Client, opts ...Option) (*Conn, er
 	go c.read()
 	return c, nil
 }
+
+// silence is for how long a server may send nothing before that is an error of packets to it, although they are sent:
+// nothing else would tell anybody that it is not there. Servers send something every second.
+const silence = 3 * time.Second
 
 // transmit sends a packet.
 func (c *Conn) transmit(packet []byte) (err error) {
@@ -104,8 +112,14 @@ func (c *Conn) transmit(packet []byte) (err error) {
 		out = append(out, packet...)
 		c.sealed, packet = out, out
 	}
-	_, err = c.conn.WriteToUDPAddrPort(packet, c.server)
-	return err
+	if _, err = c.conn.WriteToUDPAddrPort(packet, c.server); err != nil {
+		return err
+	}
+	now := int64(c.opts.now())
+	if !c.heard.CompareAndSwap(0, now) && now-c.heard.Load() > int64(silence) {
+		return c.silent
+	}
+	return nil
 }
 
 // Poll gives the client what has arrived. It never waits. Call it before
@@ -171,6 +185,7 @@ func (c *Conn) take(data []byte, from netip.AddrPort) {
 		c.count(&c.stats.Strangers)
 		return
 	}
+	c.heard.Store(int64(c.opts.now()))
 	if cookie, packet, ok := split(data); ok && len(packet) == 0 {
 		c.mu.Lock()
 		c.stats.Cookies++
