@@ -228,6 +228,9 @@ func FuzzDatagrams(f *testing.F) {
 	f.Add([]byte(magic), false)
 	f.Add(headed(make([]byte, cookieSize), hello(f)), false)
 	f.Add(hello(f), true)
+	for _, d := range datagrams(f) {
+		f.Add(d[:min(len(d), 1200)], len(d)%2 == 0)
+	}
 	now := time.Duration(0)
 	l := still(f, &now, WithLimits(transport.Limits{PeersPerIP: 1 << 20, Peers: 1 << 20}))
 	a := netip.MustParseAddrPort("127.0.0.1:1")
