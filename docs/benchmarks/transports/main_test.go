@@ -1,0 +1,35 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTransportsAreMeasured(t *testing.T) {
+	m := measurement{clients: 4, window: 300 * time.Millisecond, rounds: 1}
+	table, err := m.table()
+	require.NoError(t, err)
+	t.Log(table)
+	require.Equal(t, 2+len(carriers)-1, strings.Count(table, "\n"))
+	require.Contains(t, table, "| `udp` | +0 | 1.00 | +0 |")
+	page := filepath.Join(t.TempDir(), "page.md")
+	require.NoError(t, os.WriteFile(page, []byte("before\n"+tableBegin+"old\n"+tableEnd+"after\n"), 0o600))
+	require.NoError(t, insert(page, table))
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Equal(t, "before\n"+tableBegin+"\n"+table+"\n"+tableEnd+"after\n", string(text))
+	require.Error(t, insert(filepath.Join(t.TempDir(), "none.md"), table))
+}
+
+// A packet of the server has about 200 bytes, and one of a client 30: what the page says.
+func TestPacketsAreAsLargeAsThePageSays(t *testing.T) {
+	m := measurement{clients: 2, window: time.Second}
+	played, err := m.play(carriers[1], true)
+	require.NoError(t, err)
+	t.Logf("%.1f bytes per packet", float64(played.bytes)/played.packets)
+}
