@@ -73,10 +73,12 @@ func TestMistakes(t *testing.T) {
 		if c.taken != nil {
 			err := c.taken(l.address, server())
 			t.Log(err)
-			require.ErrorContains(t, err, fmt.Sprintf("%s: listen at %q: the port is in use: is the server running already? "+
-				"End it, or choose another port", c.remote, l.address))
+			require.ErrorContains(t, err, c.remote+": ")
+			require.ErrorContains(t, err, fmt.Sprintf("at %q: is the server running already? End it, or choose another port", l.address))
 		}
 		require.NoError(t, l.close())
-		says(frames(l.address, schema(), nil, nil))(false, "the client can't reach the server", "is the server running")
+		if c.name != "webtransport" { // its client is of this test
+			says(frames(l.address, schema(), nil, nil))(false, "the client can't reach the server", l.address, "running")
+		}
 	})
 }

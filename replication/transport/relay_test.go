@@ -116,3 +116,80 @@ func (r *datagramRelay) close() {
 	r.mu.Unlock()
 	r.work.Wait()
 }
+
+type connectionRelay struct {
+	gate
+	listener net.Listener
+	to       string
+	work     sync.WaitGroup
+
+	mu    sync.Mutex // guards what follows
+	conns []net.Conn
+}
+
+func relayConnections(t *testing.T, to string) relay {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	r := &connectionRelay{listener: l, to: to}
+	r.work.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			r.wait()
+			server, err := net.Dial("tcp", r.to)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			r.mu.Lock()
+			r.conns = append(r.conns, client, server)
+			r.mu.Unlock()
+			r.work.Go(func() { r.copy(client, server) })
+			r.work.Go(func() { r.copy(server, client) })
+		}
+	})
+	t.Cleanup(r.close)
+	return r
+}
+
+func (r *connectionRelay) copy(from, to net.Conn) {
+	defer func() {
+		_ = from.Close()
+		_ = to.Close()
+	}()
+	buf := make([]byte, 4096)
+	for {
+		r.wait()
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		r.wait()
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (r *connectionRelay) address() string { return r.listener.Addr().String() }
+
+func (r *connectionRelay) mute(on bool) { r.hold(on) }
+
+// move closes the connections: those of TCP do not survive another address.
+func (r *connectionRelay) move() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.conns {
+		_ = c.Close()
+	}
+	r.conns = nil
+}
+
+func (r *connectionRelay) close() {
+	r.closed.Store(true)
+	_ = r.listener.Close()
+	r.move()
+	r.work.Wait()
+}

@@ -51,9 +51,9 @@ func Listen(address string, server *replication.Server, opts ...Option) (*Listen
 	if err != nil {
 		return nil, fmt.Errorf("quic: listen at %q: %w", address, err)
 	}
-	socket, err := link.ListenUDP("quic", address)
+	socket, err := link.ListenUDP(address)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("quic: listen at %q: %w", address, err)
 	}
 	l := &Listener{socket: socket, source: source, hub: link.NewHub("quic", server, o.limits, o.network)}
 	l.transport = &quicgo.Transport{

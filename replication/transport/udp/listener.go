@@ -52,9 +52,9 @@ type Listener struct {
 // or a port that is taken.
 func Listen(address string, server *replication.Server, opts ...Option) (*Listener, error) {
 	o := settings(false, opts)
-	conn, err := link.ListenUDP("udp", address)
+	conn, err := link.ListenUDP(address)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("udp: listen at %q: %w", address, err)
 	}
 	l := &Listener{
 		conn: conn, server: server, opts: o, done: make(chan struct{}), baker: newBaker(),
