@@ -287,7 +287,7 @@ func watch(players ...*player) {
 
 // mostGap is the number of frames for which others may see nothing new when something happens to a client: the machine
 // may be busy.
-const mostGap = 60
+const mostGap = 120
 
 func (g *game) noticedNothing(players ...*player) {
 	g.t.Helper()

@@ -40,6 +40,8 @@ var carriers = []carrier{
 	{name: "memory", listen: listenInMemory, dial: dialInMemory},
 	{"`udp`", listenUDP, dialUDP, relayDatagrams},
 	{"`quic`", listenQUIC, dialQUIC, relayDatagrams},
+	{"`web`, WebSocket", listenWebSocket, dialWebSocket, relayConnections},
+	{"`web`, WebTransport", listenWebTransport, dialWebTransport, relayDatagrams},
 }
 
 func listenUDP(s *replication.Server) (*listener, error) {
