@@ -221,7 +221,7 @@ func TestASlowReader(t *testing.T) {
 // REPLICATION_LONG that is 30 seconds by the clock, so that sockets give up, too.
 func TestAClosedLaptop(t *testing.T) {
 	onEach(t, func(t *testing.T, c carrier) {
-		closed, pause := 8*time.Second, time.Millisecond
+		closed, pause := 4*time.Second, time.Millisecond
 		if os.Getenv("REPLICATION_LONG") != "" {
 			closed, pause = 30*time.Second, tickTime
 		}
