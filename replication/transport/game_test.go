@@ -30,7 +30,7 @@ type (
 // wish is a message of a client, in order.
 type wish struct{ N uint32 }
 
-// command is an input, which says for which tick it is.
+// command is an input, which has the tick that it is for.
 type command struct{ Tick uint32 }
 
 func schema() *replication.Schema {
@@ -45,7 +45,7 @@ func schema() *replication.Schema {
 
 const tickTime = time.Second / 60
 
-// A game has a server with ships that fly about, its listeners, and players. All run on the goroutine of the test.
+// A game has a server with ships that move about, its listeners, and players. All run on the goroutine of the test.
 type game struct {
 	t         *testing.T
 	schema    *replication.Schema
@@ -249,7 +249,7 @@ func (p *player) ship(e ecs.Entity) *ship {
 	return (*ship)(p.world.Get(e, ecs.ComponentID[ship](p.world)))
 }
 
-// step runs a tick of the server and a frame of each client.
+// step plays a tick of the server and a frame of each client.
 func (g *game) step() {
 	begin := time.Now()
 	g.tick()
@@ -297,7 +297,7 @@ func (g *game) noticedNothing(players ...*player) {
 	g.t.Helper()
 	for _, p := range players {
 		require.NoError(g.t, p.err)
-		require.LessOrEqual(g.t, p.worst, mostGap, "frames without news")
+		require.LessOrEqual(g.t, p.worst, mostGap, "frames without a new tick")
 		require.EqualValues(g.t, 1, p.client.Stats().Sessions)
 	}
 }

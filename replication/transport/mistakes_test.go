@@ -13,7 +13,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// What a person reads who starts a game wrongly: a sentence that says what to do. Those of certificates and origins are
+// What a person reads who starts a game wrongly: a sentence with what to do. Those of certificates and origins are
 // tested with their transports.
 func TestMistakes(t *testing.T) {
 	onEach(t, func(t *testing.T, c carrier) {
@@ -45,7 +45,7 @@ func TestMistakes(t *testing.T) {
 			t.Fatal("nothing was reported in 20 seconds")
 			return false, ""
 		}
-		says := func(ends bool, sentence string) func(wantEnds bool, words ...string) {
+		expect := func(ends bool, sentence string) func(wantEnds bool, words ...string) {
 			return func(wantEnds bool, words ...string) {
 				t.Helper()
 				t.Log(sentence)
@@ -59,7 +59,7 @@ func TestMistakes(t *testing.T) {
 
 		s := server()
 		l := c.listen(t, anyPort, s, nil)
-		says(frames(l.address, other, l, s))(true, "the schemas differ, register the same types", `client has "component extra"`)
+		expect(frames(l.address, other, l, s))(true, "the schemas differ, register the same types", `client has "component extra"`)
 		require.Contains(t, s.Stats().LastRefusal, "register the same types")
 
 		s.OnJoin(func(_ *replication.Peer, data []byte) error {
@@ -68,7 +68,7 @@ func TestMistakes(t *testing.T) {
 			}
 			return nil
 		})
-		says(frames(l.address, schema(), l, s))(true, "this token has expired: log in again")
+		expect(frames(l.address, schema(), l, s))(true, "this token has expired: log in again")
 
 		if c.taken != nil {
 			err := c.taken(l.address, server())
@@ -78,7 +78,7 @@ func TestMistakes(t *testing.T) {
 		}
 		require.NoError(t, l.close())
 		if c.name != "webtransport" { // its client is of this test
-			says(frames(l.address, schema(), nil, nil))(false, "the client can't reach the server", l.address, "running")
+			expect(frames(l.address, schema(), nil, nil))(false, "the client can't reach the server", l.address, "running")
 		}
 	})
 }

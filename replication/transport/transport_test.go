@@ -287,7 +287,7 @@ func TestAllTransportsAtOnce(t *testing.T) {
 				require.Greater(t, largest, uint64(1000), c.name)
 			}
 		}
-		quiet := map[bool]map[uint64]bool{true: {}, false: {}} // sizes of packets without news
+		quiet := map[bool]map[uint64]bool{true: {}, false: {}} // sizes of packets without changes
 		before := map[*replication.Peer]replication.PeerStats{}
 		for range 300 {
 			for peer := range g.server.Peers() {

@@ -141,8 +141,8 @@ func (l *load) run() (table string, err error) {
 	if grown := flood.heap - quiet.heap; grown > 256<<10 {
 		err = errors.Join(err, fmt.Errorf("the flood has left %d bytes", grown))
 	}
-	if calm := min(quiet.median(), again.median()); float64(flood.median()) > 1.2*float64(calm)+1e5 {
-		err = errors.Join(err, fmt.Errorf("the median tick takes %v in the flood, and %v without", flood.median(), calm))
+	if before := min(quiet.median(), again.median()); float64(flood.median()) > 1.2*float64(before)+1e5 {
+		err = errors.Join(err, fmt.Errorf("the median tick takes %v in the flood, and %v without", flood.median(), before))
 	}
 	return table, err
 }

@@ -14,14 +14,14 @@ import (
 
 const tickRate = 60
 
-// news and command have random values, so that packets are as large as they.
-type news struct{ Values [23]uint64 }
+// state and command have random values, so that packets are as large as they.
+type state struct{ Values [23]uint64 }
 
 type command struct{ Values [2]uint64 }
 
 func schema() *replication.Schema {
 	s := replication.NewSchema()
-	replication.Register[news](s)
+	replication.Register[state](s)
 	replication.RegisterInput[command](s)
 	return s
 }
@@ -43,7 +43,7 @@ type player struct {
 func (m measurement) play(c carrier, relayed bool) (p played, err error) {
 	world := ecs.NewWorld()
 	server := replication.NewServer(&world, schema(), replication.WithTickRate(tickRate))
-	entity := world.NewEntity(ecs.ComponentID[news](&world), ecs.ComponentID[replication.Replicated](&world))
+	entity := world.NewEntity(ecs.ComponentID[state](&world), ecs.ComponentID[replication.Replicated](&world))
 	values := rand.New(rand.NewPCG(1, 2))
 	l, err := c.listen(server)
 	if err != nil {
@@ -83,7 +83,7 @@ func (m measurement) play(c carrier, relayed bool) (p played, err error) {
 	next := time.Now()
 	tick := func() {
 		l.poll()
-		v := (*news)(world.Get(entity, ecs.ComponentID[news](&world)))
+		v := (*state)(world.Get(entity, ecs.ComponentID[state](&world)))
 		for i := range v.Values {
 			v.Values[i] = values.Uint64()
 		}

@@ -51,9 +51,13 @@ func Listen(address string, server *replication.Server, opts ...Option) (*Listen
 	if err != nil {
 		return nil, fmt.Errorf("quic: listen at %q: %w", address, err)
 	}
-	socket, err := link.ListenUDP(address)
+	at, err := net.ResolveUDPAddr("udp", address)
 	if err != nil {
 		return nil, fmt.Errorf("quic: listen at %q: %w", address, err)
+	}
+	socket, err := net.ListenUDP("udp", at)
+	if err != nil {
+		return nil, fmt.Errorf("quic: listen at %q: %w", address, link.ListenError(err))
 	}
 	l := &Listener{socket: socket, source: source, hub: link.NewHub("quic", server, o.limits, o.network)}
 	l.transport = &quicgo.Transport{

@@ -38,9 +38,9 @@ type Conn struct {
 	opened []byte // of the reader
 	closed bool
 
-	proven atomic.Bool  // the server has answered a packet, so it knows the address
-	heard  atomic.Int64 // when something came from the server, by opts.now; 0 before the first packet to it
-	silent error        // what send functions return when that was long ago
+	proven   atomic.Bool  // the server has answered a packet, so it knows the address
+	received atomic.Int64 // when something came from the server, by opts.now; 0 before the first packet to it
+	silent   error        // what send functions return when that was long ago
 
 	mu     sync.Mutex // guards what follows
 	cookie [cookieSize]byte
@@ -91,7 +91,7 @@ func Dial(address string, client *replication.Client, opts ...Option) (*Conn, er
 }
 
 // silence is for how long a server may send nothing before that is an error of packets to it, although they are sent:
-// nothing else would tell anybody that it is not there. Servers send something every second.
+// nothing else would show that it is not there. Servers send something every second.
 const silence = 3 * time.Second
 
 // transmit sends a packet.
@@ -116,7 +116,7 @@ func (c *Conn) transmit(packet []byte) (err error) {
 		return err
 	}
 	now := int64(c.opts.now())
-	if !c.heard.CompareAndSwap(0, now) && now-c.heard.Load() > int64(silence) {
+	if !c.received.CompareAndSwap(0, now) && now-c.received.Load() > int64(silence) {
 		return c.silent
 	}
 	return nil
@@ -185,7 +185,7 @@ func (c *Conn) take(data []byte, from netip.AddrPort) {
 		c.count(&c.stats.Strangers)
 		return
 	}
-	c.heard.Store(int64(c.opts.now()))
+	c.received.Store(int64(c.opts.now()))
 	if cookie, packet, ok := split(data); ok && len(packet) == 0 {
 		c.mu.Lock()
 		c.stats.Cookies++

@@ -52,9 +52,13 @@ type Listener struct {
 // or a port that is taken.
 func Listen(address string, server *replication.Server, opts ...Option) (*Listener, error) {
 	o := settings(false, opts)
-	conn, err := link.ListenUDP(address)
+	at, err := net.ResolveUDPAddr("udp", address)
 	if err != nil {
 		return nil, fmt.Errorf("udp: listen at %q: %w", address, err)
+	}
+	conn, err := net.ListenUDP("udp", at)
+	if err != nil {
+		return nil, fmt.Errorf("udp: listen at %q: %w", address, link.ListenError(err))
 	}
 	l := &Listener{
 		conn: conn, server: server, opts: o, done: make(chan struct{}), baker: newBaker(),

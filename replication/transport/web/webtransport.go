@@ -84,9 +84,12 @@ func (t *webTransport) listen(address string, config *tls.Config) error {
 		return errors.New("the tls.Config has no certificate: set Certificates or GetCertificate, " +
 			"or give nil for self-made ones")
 	}
-	var err error
-	if t.socket, err = link.ListenUDP(address); err != nil {
+	at, err := net.ResolveUDPAddr("udp", address)
+	if err != nil {
 		return err
+	}
+	if t.socket, err = net.ListenUDP("udp", at); err != nil {
+		return link.ListenError(err)
 	}
 	t.port = t.socket.LocalAddr().(*net.UDPAddr).AddrPort().Port()
 	t.transport = &quic.Transport{
