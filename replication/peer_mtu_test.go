@@ -1,9 +1,12 @@
 package replication
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -199,4 +202,49 @@ func connectUnlike2(s *Server, mtu int) *end {
 	e.peer = s.Connect(e.link.Down.Send, WithMTU(mtu))
 	e.client = NewClientWith(&w, faceOf(s.schema), e.link.Up.Send)
 	return e
+}
+
+// TestRefusalsHaveThePeersMTU: for a schema that differs, a client that may not join, and a peer that is disconnected.
+func TestRefusalsHaveThePeersMTU(t *testing.T) {
+	long := strings.Repeat("long ", 20)
+	for _, mtu := range []int{64, 100} {
+		for _, refuse := range []string{"schema", "join", "disconnect"} {
+			x := newWire(t, testSchema())
+			own := testSchema()
+			if refuse == "schema" {
+				RegisterMessage[mHit](own)
+			}
+			x.server.OnJoin(func(*Peer, []byte) error {
+				if refuse == "join" {
+					return errors.New(long)
+				}
+				return nil
+			})
+			var client *Client
+			largest := 0
+			peer := x.server.Connect(func(p []byte) error {
+				largest = max(largest, len(p))
+				return client.Receive(p)
+			}, WithMTU(mtu), WithoutChecksum())
+			w := ecs.NewWorld()
+			client = NewClientWith(&w, own, peer.Receive, WithJoinData(make([]byte, 300)))
+			for range 600 {
+				_ = client.Frame(time.Second / 60)
+			}
+			if refuse == "disconnect" {
+				require.True(t, peer.Connected())
+				peer.Disconnect(Reason{Text: long})
+			}
+			require.Greater(t, largest, 32)
+			require.LessOrEqual(t, largest, mtu)
+			var differs *SchemaError
+			var ended *DisconnectError
+			if err := client.Frame(time.Second / 60); refuse == "schema" {
+				require.ErrorAs(t, err, &differs)
+			} else {
+				require.ErrorAs(t, err, &ended)
+				require.True(t, strings.HasPrefix(long, ended.Reason.Text[:8]), ended.Reason.Text)
+			}
+		}
+	}
 }
