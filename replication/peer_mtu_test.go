@@ -128,6 +128,47 @@ func TestEachPeerHasItsMTUAndChecksum(t *testing.T) {
 	}
 }
 
+// TestPeersWithLessRoomTakeNoSharedPackets: neither when they join nor later, be it a byte that they lack.
+func TestPeersWithLessRoomTakeNoSharedPackets(t *testing.T) {
+	w := ecs.NewWorld()
+	schema := testSchema()
+	RegisterMessage[mHit](schema)
+	RegisterMessage[mBulk](schema)
+	s := NewServer(&w, schema, WithSeed(1))
+	g := newGame(1, &w, schema, 400)
+	for len(g.entities) < 400 {
+		g.spawn(g.ids...)
+	}
+	step := func(ends []*end, o *truth) {
+		for _, e := range g.entities {
+			g.mutate(e)
+		}
+		tickAll(t, s, o, ends)
+	}
+	var all []*unlike
+	var ends []*end
+	o := newTruth()
+	for range 5 {
+		step(nil, o)
+	}
+	for i, mtu := range []int{1200, 1200, 1200, 1199, 1199, 300, 300, 1195, 1400} {
+		u := connectUnlike(s, uint64(i), Packed, mtu, mtu == 1195)
+		u.link.SetConfig(netsim.Config{Latency: 1})
+		all, ends = append(all, u), append(ends, u.end)
+	}
+	for range 80 {
+		step(ends, o)
+	}
+	tickAll(t, s, o, ends)
+	tickAll(t, s, o, ends)
+	tickAll(t, s, o, ends)
+	require.Greater(t, s.Stats().SharedPackets, uint64(1000))
+	for _, u := range all {
+		require.LessOrEqual(t, u.largest, u.mtu)
+		require.Empty(t, u.equalTo(s, o), u.mtu)
+	}
+}
+
 // TestPeersWithoutChecksumSaveBytes: of two peers that are sent the same. A longer sequence takes one of four back.
 func TestPeersWithoutChecksumSaveBytes(t *testing.T) {
 	w := ecs.NewWorld()
@@ -194,6 +235,14 @@ func TestMessagesTooLargeForOnePeer(t *testing.T) {
 	}
 	require.Equal(t, 2, got)
 	require.EqualValues(t, 1, small.peer.Stats().MessagesDropped)
+
+	// Of two errors, the one that waiting does not mend.
+	for _, size := range []int{5000, 100} {
+		for SendToClient(large.peer, bulk(size)) == nil {
+		}
+	}
+	require.ErrorIs(t, SendToAll(s, bulk(5000)), ErrMessageTooLarge)
+	require.ErrorIs(t, SendToAll(s, bulk(100)), ErrBufferFull)
 }
 
 func connectUnlike2(s *Server, mtu int) *end {
