@@ -151,8 +151,8 @@ func TestPeersWithLessRoomTakeNoSharedPackets(t *testing.T) {
 	for range 5 {
 		step(nil, o)
 	}
-	for i, mtu := range []int{1200, 1200, 1200, 1199, 1199, 300, 300, 1195, 1400} {
-		u := connectUnlike(s, uint64(i), Packed, mtu, mtu == 1195)
+	for i, mtu := range []int{1200, 1200, 1200, 1199, 1199, 300, 300, 1195, 1400, 310} {
+		u := connectUnlike(s, uint64(i), map[int]Coding{310: Compact}[mtu], mtu, mtu == 1195)
 		u.link.SetConfig(netsim.Config{Latency: 1})
 		all, ends = append(all, u), append(ends, u.end)
 	}
@@ -165,6 +165,7 @@ func TestPeersWithLessRoomTakeNoSharedPackets(t *testing.T) {
 	require.Greater(t, s.Stats().SharedPackets, uint64(1000))
 	for _, u := range all {
 		require.LessOrEqual(t, u.largest, u.mtu)
+		require.Greater(t, u.largest, u.mtu*4/5)
 		require.Empty(t, u.equalTo(s, o), u.mtu)
 	}
 }

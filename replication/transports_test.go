@@ -123,7 +123,11 @@ func TestAcceptsOnAnyGoroutine(t *testing.T) {
 		server.Replicate()
 	}
 	server.Close()
-	<-ended
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "it accepts after Close")
+	}
 }
 
 func TestRemote(t *testing.T) {
