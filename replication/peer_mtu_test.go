@@ -1,9 +1,12 @@
 package replication
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -125,6 +128,48 @@ func TestEachPeerHasItsMTUAndChecksum(t *testing.T) {
 	}
 }
 
+// TestPeersWithLessRoomTakeNoSharedPackets: neither when they join nor later, be it a byte that they lack.
+func TestPeersWithLessRoomTakeNoSharedPackets(t *testing.T) {
+	w := ecs.NewWorld()
+	schema := testSchema()
+	RegisterMessage[mHit](schema)
+	RegisterMessage[mBulk](schema)
+	s := NewServer(&w, schema, WithSeed(1))
+	g := newGame(1, &w, schema, 400)
+	for len(g.entities) < 400 {
+		g.spawn(g.ids...)
+	}
+	step := func(ends []*end, o *truth) {
+		for _, e := range g.entities {
+			g.mutate(e)
+		}
+		tickAll(t, s, o, ends)
+	}
+	var all []*unlike
+	var ends []*end
+	o := newTruth()
+	for range 5 {
+		step(nil, o)
+	}
+	for i, mtu := range []int{1200, 1200, 1200, 1199, 1199, 300, 300, 1195, 1400, 310} {
+		u := connectUnlike(s, uint64(i), map[int]Coding{310: Compact}[mtu], mtu, mtu == 1195)
+		u.link.SetConfig(netsim.Config{Latency: 1})
+		all, ends = append(all, u), append(ends, u.end)
+	}
+	for range 80 {
+		step(ends, o)
+	}
+	tickAll(t, s, o, ends)
+	tickAll(t, s, o, ends)
+	tickAll(t, s, o, ends)
+	require.Greater(t, s.Stats().SharedPackets, uint64(1000))
+	for _, u := range all {
+		require.LessOrEqual(t, u.largest, u.mtu)
+		require.Greater(t, u.largest, u.mtu*4/5)
+		require.Empty(t, u.equalTo(s, o), u.mtu)
+	}
+}
+
 // TestPeersWithoutChecksumSaveBytes: of two peers that are sent the same. A longer sequence takes one of four back.
 func TestPeersWithoutChecksumSaveBytes(t *testing.T) {
 	w := ecs.NewWorld()
@@ -191,6 +236,14 @@ func TestMessagesTooLargeForOnePeer(t *testing.T) {
 	}
 	require.Equal(t, 2, got)
 	require.EqualValues(t, 1, small.peer.Stats().MessagesDropped)
+
+	// Of two errors, the one that waiting does not mend.
+	for _, size := range []int{5000, 100} {
+		for SendToClient(large.peer, bulk(size)) == nil {
+		}
+	}
+	require.ErrorIs(t, SendToAll(s, bulk(5000)), ErrMessageTooLarge)
+	require.ErrorIs(t, SendToAll(s, bulk(100)), ErrBufferFull)
 }
 
 func connectUnlike2(s *Server, mtu int) *end {
@@ -199,4 +252,49 @@ func connectUnlike2(s *Server, mtu int) *end {
 	e.peer = s.Connect(e.link.Down.Send, WithMTU(mtu))
 	e.client = NewClientWith(&w, faceOf(s.schema), e.link.Up.Send)
 	return e
+}
+
+// TestRefusalsHaveThePeersMTU: for a schema that differs, a client that may not join, and a peer that is disconnected.
+func TestRefusalsHaveThePeersMTU(t *testing.T) {
+	long := strings.Repeat("long ", 20)
+	for _, mtu := range []int{64, 100} {
+		for _, refuse := range []string{"schema", "join", "disconnect"} {
+			x := newWire(t, testSchema())
+			own := testSchema()
+			if refuse == "schema" {
+				RegisterMessage[mHit](own)
+			}
+			x.server.OnJoin(func(*Peer, []byte) error {
+				if refuse == "join" {
+					return errors.New(long)
+				}
+				return nil
+			})
+			var client *Client
+			largest := 0
+			peer := x.server.Connect(func(p []byte) error {
+				largest = max(largest, len(p))
+				return client.Receive(p)
+			}, WithMTU(mtu), WithoutChecksum())
+			w := ecs.NewWorld()
+			client = NewClientWith(&w, own, peer.Receive, WithJoinData(make([]byte, 300)))
+			for range 600 {
+				_ = client.Frame(time.Second / 60)
+			}
+			if refuse == "disconnect" {
+				require.True(t, peer.Connected())
+				peer.Disconnect(Reason{Text: long})
+			}
+			require.Greater(t, largest, 32)
+			require.LessOrEqual(t, largest, mtu)
+			var differs *SchemaError
+			var ended *DisconnectError
+			if err := client.Frame(time.Second / 60); refuse == "schema" {
+				require.ErrorAs(t, err, &differs)
+			} else {
+				require.ErrorAs(t, err, &ended)
+				require.True(t, strings.HasPrefix(long, ended.Reason.Text[:8]), ended.Reason.Text)
+			}
+		}
+	}
 }

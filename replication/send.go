@@ -38,8 +38,9 @@ func SendToClient[T any](p *Peer, msg T) error {
 	return err
 }
 
-// SendToAll is [SendToClient] to all clients that are connected. If the buffer is full for some of them, the others get
-// the message, and the error is [ErrBufferFull]. It is no error if there are no clients, unless the server is closed.
+// SendToAll is [SendToClient] to all clients that are connected. If it is an error for some of them, the others get the
+// message, and the error is [ErrBufferFull], or wraps [ErrMessageTooLarge] if it is too large for one of them. It is no
+// error if there are no clients, unless the server is closed or the message too large for packets of its own MTU.
 func SendToAll[T any](s *Server, msg T) error {
 	defer s.guard().Leave(s.guard().Enter(exclusive.SendToAll))
 	s.noticeReset()

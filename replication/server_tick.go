@@ -199,7 +199,9 @@ func (s *Server) enqueue(pending int) (err error) {
 		}
 		if taken = taken || refused == nil; refused != nil {
 			p.stats.MessagesDropped++
-			err = refused
+			if err == nil || err == message.ErrBufferFull { // one that waiting does not mend goes first
+				err = refused
+			}
 		}
 	}
 	if !anybody {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // pair is a server and a client that are not connected yet.
@@ -74,6 +75,61 @@ func TestAcceptsKnowsHellos(t *testing.T) {
 	require.Panics(t, func() { (*replication.Server)(nil).Accepts(hello) })
 }
 
+// TestAcceptsAnyVersionAndSchema: the server has an answer for them.
+func TestAcceptsAnyVersionAndSchema(t *testing.T) {
+	server, _ := pair(t)
+	for _, h := range []wire.Hello{
+		{Version: wire.ProtocolVersion}, {Version: wire.ProtocolVersion, Fingerprint: 7, Data: make([]byte, wire.MaxJoinData)},
+		{Version: wire.ProtocolVersion + 1}, {},
+	} {
+		hello := h.Append(make([]byte, wire.ChecksumSize))
+		wire.HandshakeKey().Write(hello, 0, 0)
+		require.True(t, server.Accepts(hello), "version %d", h.Version)
+		answers := 0
+		peer := server.Connect(func([]byte) error { answers++; return nil })
+		require.NoError(t, peer.Receive(hello))
+		require.Equal(t, 1, answers)
+	}
+	for kind := range 256 {
+		h := (&wire.Hello{Version: wire.ProtocolVersion}).Append(make([]byte, wire.ChecksumSize))
+		if h[wire.ChecksumSize] == byte(kind) {
+			continue
+		}
+		h[wire.ChecksumSize] = byte(kind)
+		wire.HandshakeKey().Write(h, 0, 0)
+		require.False(t, server.Accepts(h), "kind %d", kind)
+	}
+}
+
+// TestAcceptsOnAnyGoroutine is for the race detector.
+func TestAcceptsOnAnyGoroutine(t *testing.T) {
+	server, client := pair(t)
+	var hello []byte
+	client.SetSend(func(p []byte) error { hello = append(hello[:0], p...); return nil })
+	require.NoError(t, client.Frame(time.Second))
+	ended, begun := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n := 0; server.Accepts(hello); n++ {
+			if n == 0 {
+				close(begun)
+			}
+		}
+	}()
+	<-begun
+	peer := server.Connect(func([]byte) error { return nil })
+	for range 100 {
+		require.NoError(t, peer.Receive(hello))
+		server.Replicate()
+	}
+	server.Close()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "it accepts after Close")
+	}
+}
+
 func TestRemote(t *testing.T) {
 	server, _ := pair(t)
 	peer := server.Connect(func([]byte) error { return nil })
@@ -84,6 +140,7 @@ func TestRemote(t *testing.T) {
 	server.OnDisconnect(func(p *replication.Peer) { gone = p.Remote() })
 	peer.Disconnect(replication.Reason{})
 	require.Equal(t, "udp", gone.Transport)
+	require.Equal(t, "udp 203.0.113.7:40123", peer.Remote().String(), "it stays")
 }
 
 func TestHooksAreTakenBack(t *testing.T) {

@@ -23,6 +23,8 @@ type conn struct {
 	clean bool // the link never damages packets
 	spoil bool // packets are damaged, and foreign and old ones added
 	opts  []replication.PeerOption
+	mtu   int      // of packets to the client
+	sums  bool     // packets have checksums
 	old   [][]byte // earlier packets
 	tap   func(packet []byte)
 
@@ -77,7 +79,7 @@ func (ep *episode) join(h *host, relay bool) *conn {
 		ep: ep, host: h, g: g, world: &world, every: 1, interval: 1, messy: !relay && g.one(3), spoil: h.checksums && g.one(3),
 		sights: map[replication.NetID]*timeline[sight]{}, shown: map[replication.NetID]*showing{}, hooked: map[ecs.Entity]bool{},
 		expected: map[uint16]*expectation{}, inputs: map[uint32][]issued{},
-		split: len(h.groups) == 0,
+		split: len(h.groups) == 0, mtu: h.mtu, sums: h.checksums,
 	}
 	ecs.ComponentID[localThing](c.world) // makes IDs differ from those of the server
 	c.locals = ecs.ComponentID[localThing](c.world)
@@ -92,9 +94,11 @@ func (ep *episode) join(h *host, relay bool) *conn {
 		c.opts = append(c.opts, replication.WithCoding(replication.Compact))
 	}
 	if g.one(4) { // as with several transports
-		c.opts = append(c.opts, replication.WithMTU(pick(g, 180, 600, 3000, 16_384)))
+		c.mtu = pick(g, 180, h.mtu-2, 600, 3000, 16_384)
+		c.opts = append(c.opts, replication.WithMTU(c.mtu))
 	}
 	if !c.spoil && g.one(6) {
+		c.sums = false
 		c.opts = append(c.opts, replication.WithoutChecksum())
 	}
 	if g.one(4) {
@@ -146,11 +150,14 @@ func (ep *episode) join(h *host, relay bool) *conn {
 
 // attach gives the client a peer.
 func (c *conn) attach() {
-	if c.peer != nil && !c.host.checksums { // a new peer needs a connection of its own
+	if c.peer != nil && !c.sums { // a new peer needs a connection of its own
 		c.link = netsim.NewLink(c.g.Uint64(), c.bad)
 	}
 	link := c.link
 	c.peer = c.host.server.Connect(func(packet []byte) error {
+		if len(packet) > c.mtu {
+			c.ep.fail("a packet has %d bytes, and the MTU is %d", len(packet), c.mtu)
+		}
 		if c.g.one(500) && !c.ep.quiet {
 			return errors.New("the queue is full")
 		}
@@ -201,7 +208,7 @@ func (c *conn) receiveAll() {
 			if !errors.As(err, &gone) {
 				c.ep.fail("Peer.Err is %v", err)
 			}
-			if gone.Reason.Code == replication.ReasonTimeout && c.host.checksums {
+			if gone.Reason.Code == replication.ReasonTimeout && c.sums {
 				c.attach()
 			}
 		}

@@ -26,6 +26,7 @@ type host struct {
 	ofPeer map[*replication.Peer]*conn
 
 	checksums bool
+	mtu       int
 	newest    ecs.Entity // spawned since the latest Replicate
 
 	sets    []*set
@@ -64,7 +65,8 @@ func newHost(ep *episode, name string, world *ecs.World, p *plan, marker ecs.ID,
 		h.picked[i] = map[*conn]bool{}
 	}
 	h.schema = p.schema(false, func(i int, peer *replication.Peer) bool { return h.picked[i][h.ofPeer[peer]] })
-	opts := []replication.ServerOption{replication.WithSeed(ep.seed + uint64(len(ep.hosts))<<32), replication.WithMTU(pick(g, 180, 400, 1200, 1200, 1200, 5000))}
+	h.mtu = pick(g, 180, 400, 1200, 1200, 1200, 5000)
+	opts := []replication.ServerOption{replication.WithSeed(ep.seed + uint64(len(ep.hosts))<<32), replication.WithMTU(h.mtu)}
 	if own != nil {
 		opts = append(opts, own)
 	}

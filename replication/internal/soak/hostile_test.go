@@ -302,12 +302,12 @@ func honest(t *testing.T, seed uint64) (*episode, [][]byte) {
 		if len(packet) == 4+38 && packet[4] == kindWelcome {
 			return
 		}
-		if ep.hosts[0].checksums {
+		if c.sums {
 			packet = packet[4:]
 		}
 		kind := packet[0] & 7
 		if kind == kindState || kind == kindInputs { // or settled state
-			packet = all.long(packet, !ep.hosts[0].checksums)
+			packet = all.long(packet, !c.sums)
 		}
 		if kind == kindState || len(bodies) > 0 && kind > kindState && len(packet) >= longHeader {
 			bodies = append(bodies, append([]byte(nil), packet...))

@@ -52,7 +52,7 @@ func (c *conn) retune() {
 	if g.one(100) {
 		pick(g, c.link.SetConfig, c.link.Up.SetConfig, c.link.Down.SetConfig)(pick(g, c.bad, c.bad, netsim.Config{Loss: 1}))
 	}
-	if gone := c.peer.Err(); gone != nil && c.returning == 0 && !c.host.checksums {
+	if gone := c.peer.Err(); gone != nil && c.returning == 0 && !c.sums {
 		c.returning = 10 // it was silent; a new peer needs a connection of its own
 	}
 	if c.peer.Connected() && c.client.Status() == replication.StatusConnected && c.returning == 0 && g.one(400) {
