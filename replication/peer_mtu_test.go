@@ -238,10 +238,13 @@ func TestMessagesTooLargeForOnePeer(t *testing.T) {
 	require.EqualValues(t, 1, small.peer.Stats().MessagesDropped)
 
 	// Of two errors, the one that waiting does not mend.
+	var full error
 	for _, size := range []int{5000, 100} {
-		for SendToClient(large.peer, bulk(size)) == nil {
+		for full = nil; full == nil; {
+			full = SendToClient(large.peer, bulk(size))
 		}
 	}
+	require.ErrorIs(t, full, ErrBufferFull)
 	require.ErrorIs(t, SendToAll(s, bulk(5000)), ErrMessageTooLarge)
 	require.ErrorIs(t, SendToAll(s, bulk(100)), ErrBufferFull)
 }

@@ -79,8 +79,10 @@ func TestAcceptsKnowsHellos(t *testing.T) {
 func TestAcceptsAnyVersionAndSchema(t *testing.T) {
 	server, _ := pair(t)
 	for _, h := range []wire.Hello{
-		{Version: wire.ProtocolVersion}, {Version: wire.ProtocolVersion, Fingerprint: 7, Data: make([]byte, wire.MaxJoinData)},
-		{Version: wire.ProtocolVersion + 1}, {},
+		{Version: wire.ProtocolVersion},
+		{Version: wire.ProtocolVersion, Fingerprint: 7, Data: make([]byte, wire.MaxJoinData)},
+		{Version: wire.ProtocolVersion + 1},
+		{},
 	} {
 		hello := h.Append(make([]byte, wire.ChecksumSize))
 		wire.HandshakeKey().Write(hello, 0, 0)
