@@ -31,7 +31,7 @@ type played struct {
 	packets          float64 // both ways
 	bytes, datagrams uint64  // below the transport, if there are relays
 	cpu              time.Duration
-	joining          time.Duration // processor's time until all clients were connected
+	joining          time.Duration // processor's time until all clients were connected, beside that for packets
 }
 
 type player struct {
@@ -99,10 +99,10 @@ func (m measurement) play(c carrier, relayed bool) (p played, err error) {
 	}
 	for limit := time.Now().Add(time.Minute); !allConnected(players); tick() {
 		if time.Now().After(limit) {
-			return p, fmt.Errorf("%s: not all clients connect within a minute: %w", c.name, players[0].client.Err())
+			return p, fmt.Errorf("%s: not all clients connect within a minute: %v", c.name, players[0].client.Err())
 		}
 	}
-	p.joining = cpuTime() - begin
+	joining, before := cpuTime()-begin, count(server, players)
 	for range tickRate / 2 {
 		tick()
 	}
@@ -113,6 +113,7 @@ func (m measurement) play(c carrier, relayed bool) (p played, err error) {
 	}
 	p.cpu, p.packets = cpuTime()-begin, count(server, players)-packets
 	p.bytes, p.datagrams = counts.bytes.Load()-data, counts.datagrams.Load()-datagrams
+	p.joining = joining - time.Duration(before*float64(p.cpu)/p.packets)
 	if !allConnected(players) {
 		return p, fmt.Errorf("%s: a client was lost", c.name)
 	}

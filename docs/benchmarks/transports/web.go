@@ -111,9 +111,16 @@ func dialWebTransport(address string, c *replication.Client) (end, error) {
 				EnableDatagrams: true, EnableStreamResetPartialDelivery: true, InitialPacketSize: 1252,
 			},
 		}
-		_, opened, err := d.Dial(ctx, "https://"+address+"/play", nil)
-		if err != nil {
-			return // the client does not connect
+		var opened *webtransport.Session
+		for opened == nil {
+			var err error
+			if _, opened, err = d.Dial(ctx, "https://"+address+"/play", nil); ctx.Err() != nil {
+				return
+			}
+			if err != nil { // the server is busy with others
+				opened = nil
+				time.Sleep(250 * time.Millisecond)
+			}
 		}
 		s.mu.Lock()
 		s.session = opened

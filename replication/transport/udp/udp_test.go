@@ -1,6 +1,7 @@
 package udp
 
 import (
+	"net"
 	"net/netip"
 	"slices"
 	"testing"
@@ -269,4 +270,29 @@ func TestMisuse(t *testing.T) {
 	require.PanicsWithValue(t, "udp: Limits.Inbox is -1: give a positive number, or 0 for the default", func() {
 		_, _ = Listen("127.0.0.1:0", replication.NewServer(&world, schema()), WithLimits(transport.Limits{Inbox: -1}))
 	})
+}
+
+// A server that is absent is reported, although packets to it are sent; one that comes is found.
+func TestAnAbsentServerIsReported(t *testing.T) {
+	now := time.Duration(1)
+	world := ecs.NewWorld()
+	client := replication.NewClient(&world, schema())
+	nobody, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(t, err)
+	address := nobody.LocalAddr().String()
+	conn, err := Dial(address, client, func(o *options) { o.now = func() time.Duration { return now } })
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	require.NoError(t, conn.transmit(make([]byte, 64)))
+	now += silence
+	require.NoError(t, conn.transmit(make([]byte, 64)))
+	now++
+	require.ErrorContains(t, conn.transmit(make([]byte, 64)), "is the server running")
+	require.NoError(t, client.Frame(time.Second))
+	require.ErrorContains(t, client.Err(), "no answer from "+address)
+	require.NoError(t, nobody.Close())
+	h := serve(t, address)
+	until(t, h, func() bool { return client.Status() == replication.StatusConnected }, &player{client, conn})
+	require.NoError(t, client.Err())
+	require.NoError(t, conn.transmit(make([]byte, 64)))
 }
