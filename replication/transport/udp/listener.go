@@ -47,6 +47,10 @@ type Listener struct {
 	stats ListenerStats
 }
 
+// readBuffer has room for about 5,000 small datagrams, where a usual default of systems has it for 280: packets of all
+// clients may arrive at once, or behind a flood.
+const readBuffer = 4 << 20
+
 // Listen opens a socket at an address such as ":9000" or "127.0.0.1:0", whose
 // clients become peers of the server in Poll. The error reports a wrong address
 // or a port that is taken.
@@ -60,6 +64,7 @@ func Listen(address string, server *replication.Server, opts ...Option) (*Listen
 	if err != nil {
 		return nil, fmt.Errorf("udp: listen at %q: %w", address, link.ListenError(err))
 	}
+	_ = conn.SetReadBuffer(readBuffer) // the system may give less
 	l := &Listener{
 		conn: conn, server: server, opts: o, done: make(chan struct{}), baker: newBaker(),
 		strangers: newStrangers(o.helloRate, o.now()), table: map[netip.AddrPort]*link.Link{},
