@@ -133,11 +133,11 @@ func allConnected(players []player) bool {
 func count(server *replication.Server, players []player) (packets float64) {
 	for p := range server.Peers() {
 		s := p.Stats()
-		packets += float64(s.Packets + s.MessagePackets - s.SendErrors)
+		packets += float64(s.Packets+s.MessagePackets) - float64(s.SendErrors)
 	}
 	for _, p := range players {
 		s := p.client.Stats()
-		packets += float64(s.Acks + s.InputPackets + s.MessagePackets - s.SendErrors)
+		packets += float64(s.Acks+s.InputPackets+s.MessagePackets) - float64(s.SendErrors)
 	}
 	return packets
 }
