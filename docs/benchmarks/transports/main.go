@@ -47,6 +47,9 @@ func run(docs string, m measurement) error {
 	return insert(filepath.Join(docs, "transports.md"), table)
 }
 
+// checksum is the size of one, which packets over UDP alone have.
+const checksum = 4
+
 // A measurement compares all carriers.
 type measurement struct {
 	clients, rounds int
@@ -56,7 +59,7 @@ type measurement struct {
 // A row is what was measured of a carrier.
 type row struct {
 	name       string
-	bytes      float64       // below the transport, per packet
+	bytes      float64       // on top, per packet
 	datagrams  float64       // per packet; 0: a connection of TCP
 	cpu        time.Duration // per packet, both ends
 	handshakes time.Duration // per client, both ends
@@ -64,6 +67,7 @@ type row struct {
 
 func (m measurement) table() (string, error) {
 	rows := make([]row, len(carriers))
+	var ack float64 // its bytes; the counters have those of all other packets
 	for i, c := range carriers {
 		rows[i].name = c.name
 		if c.relay == nil {
@@ -73,7 +77,13 @@ func (m measurement) table() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		rows[i].bytes = float64(played.bytes) / played.packets
+		more := float64(played.carried) - played.bytes
+		if ack == 0 { // nothing else is on top of UDP
+			ack = more / played.acks
+		} else {
+			more += checksum * played.acks
+		}
+		rows[i].bytes = (more - ack*played.acks) / played.packets
 		rows[i].datagrams = float64(played.datagrams) / played.packets
 	}
 	cpu, handshakes := make([][]time.Duration, len(carriers)), make([][]time.Duration, len(carriers))
@@ -94,15 +104,15 @@ func (m measurement) table() (string, error) {
 	}
 	memory, plain := rows[0], rows[1]
 	var b strings.Builder
-	b.WriteString("| transport | bytes per packet, beside UDP's | datagrams per packet | with UDP and IP | CPU per packet | CPU per connection |\n" +
+	b.WriteString("| transport | bytes on top per packet | datagrams per packet | with UDP and IP | CPU per packet | CPU per connection |\n" +
 		"|---|---:|---:|---:|---:|---:|\n")
 	for _, r := range rows[1:] {
 		datagrams, headers := "TCP", "-"
 		if r.datagrams > 0 {
 			datagrams = fmt.Sprintf("%.2f", r.datagrams)
-			headers = fmt.Sprintf("%+.0f", r.bytes-plain.bytes+28*(r.datagrams-plain.datagrams))
+			headers = fmt.Sprintf("%+.0f", r.bytes+28*(r.datagrams-plain.datagrams))
 		}
-		fmt.Fprintf(&b, "| %s | %+.0f | %s | %s | %.1f µs, %.1f times UDP's | %.2f ms |\n", r.name, r.bytes-plain.bytes, datagrams, headers,
+		fmt.Fprintf(&b, "| %s | %+.0f | %s | %s | %.1f µs, %.1f times UDP's | %.2f ms |\n", r.name, r.bytes, datagrams, headers,
 			micros(r.cpu-memory.cpu), float64(r.cpu-memory.cpu)/float64(plain.cpu-memory.cpu),
 			micros(r.handshakes-memory.handshakes)/1e3)
 	}

@@ -31,5 +31,5 @@ func TestPacketsAreOfMiddleSize(t *testing.T) {
 	m := measurement{clients: 2, window: time.Second}
 	played, err := m.play(carriers[1], true)
 	require.NoError(t, err)
-	require.InDelta(t, 90, float64(played.bytes)/played.packets, 20)
+	require.InDelta(t, 90, float64(played.carried)/played.packets, 20)
 }

@@ -28,10 +28,10 @@ func schema() *replication.Schema {
 
 // played is what happened in a game.
 type played struct {
-	packets          float64 // both ways
-	bytes, datagrams uint64  // below the transport, if there are relays
-	cpu              time.Duration
-	joining          time.Duration // processor's time until all clients were connected, beside that for packets
+	sent
+	carried, datagrams uint64 // bytes and datagrams below the transport, if there are relays
+	cpu                time.Duration
+	joining            time.Duration // processor's time until all clients were connected, beside that for packets
 }
 
 type player struct {
@@ -106,14 +106,15 @@ func (m measurement) play(c carrier, relayed bool) (p played, err error) {
 	for range tickRate / 2 {
 		tick()
 	}
-	begin, packets := cpuTime(), count(server, players)
+	begin, first := cpuTime(), count(server, players)
 	data, datagrams := counts.bytes.Load(), counts.datagrams.Load()
 	for end := time.Now().Add(m.window); time.Now().Before(end); {
 		tick()
 	}
-	p.cpu, p.packets = cpuTime()-begin, count(server, players)-packets
-	p.bytes, p.datagrams = counts.bytes.Load()-data, counts.datagrams.Load()-datagrams
-	p.joining = joining - time.Duration(before*float64(p.cpu)/p.packets)
+	p.cpu, p.sent = cpuTime()-begin, count(server, players)
+	p.packets, p.bytes, p.acks = p.packets-first.packets, p.bytes-first.bytes, p.acks-first.acks
+	p.carried, p.datagrams = counts.bytes.Load()-data, counts.datagrams.Load()-datagrams
+	p.joining = joining - time.Duration(before.packets*float64(p.cpu)/p.packets)
 	if !allConnected(players) {
 		return p, fmt.Errorf("%s: a client was lost", c.name)
 	}
@@ -129,17 +130,22 @@ func allConnected(players []player) bool {
 	return true
 }
 
-// count returns the packets that both ends have sent.
-func count(server *replication.Server, players []player) (packets float64) {
+// sent is what both ends have sent: packets, bytes in those that are no acknowledgements, and acknowledgements.
+type sent struct{ packets, bytes, acks float64 }
+
+func count(server *replication.Server, players []player) (n sent) {
 	for p := range server.Peers() {
 		s := p.Stats()
-		packets += float64(s.Packets+s.MessagePackets) - float64(s.SendErrors)
+		n.packets += float64(s.Packets+s.MessagePackets) - float64(s.SendErrors)
+		n.bytes += float64(s.Bytes + s.MessageBytes)
 	}
 	for _, p := range players {
 		s := p.client.Stats()
-		packets += float64(s.Acks+s.InputPackets+s.MessagePackets) - float64(s.SendErrors)
+		n.packets += float64(s.Acks+s.InputPackets+s.MessagePackets) - float64(s.SendErrors)
+		n.bytes += float64(s.InputBytes + s.MessageBytes)
+		n.acks += float64(s.Acks)
 	}
-	return packets
+	return n
 }
 
 // cpuTime returns the processor's time of the process so far.
