@@ -32,7 +32,7 @@ type match struct {
 	closers []func()
 	ticks   int // steps so far, including quiet ones
 
-	reader *reader
+	reader *game.Reader
 	truth  *truth
 	costs  accountant
 	meter  meter
@@ -60,7 +60,7 @@ func newMatch(c *config) *match {
 	}
 	m.server = replication.NewServer(&g.World, schema, opts...)
 	m.host = game.NewHost(g, m.server, c.tickRate)
-	m.reader = newReader(&g.World, schema)
+	m.reader = game.NewReader(&g.World, schema)
 	m.server.OnConnect(m.admit)
 	m.server.OnDisconnect(func(p *replication.Peer) {
 		for _, g := range m.guests {
@@ -293,7 +293,7 @@ func (m *match) settle(result *report) error {
 		heal()
 	}
 	end := m.truth.census()
-	final := game.Final{Tick: uint32(m.server.Tick()), Entities: uint32(end.entities), Sum: end.sum}
+	final := game.Final{Tick: uint32(m.server.Tick()), Entities: uint32(end.Entities), Sum: end.Sum}
 	for _, g := range m.guests {
 		if g.client == nil && g.left < 0 {
 			_ = replication.SendToClient(g.peer, final) // it fails only for clients that are gone

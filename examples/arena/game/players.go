@@ -41,3 +41,25 @@ func (g *Game) Leave(number int) {
 func (g *Game) Command(number int, c Controls) {
 	g.players[number].controls, g.players[number].rewound = c, false
 }
+
+// FillUp launches or removes a bot if there are not as many ships, those of players included. It is
+// for matches in which players come and go; call it before Step.
+func (g *Game) FillUp(ships int) {
+	number, free, present := -1, len(g.ships), 0 // the last bot, and the first free number
+	for i, e := range g.ships {
+		switch {
+		case e.IsZero():
+			free = min(free, i)
+			continue
+		case !g.players[i].present:
+			number = i
+		}
+		present++
+	}
+	switch {
+	case present < ships && free < maxShips:
+		g.launch(free)
+	case present > ships && number >= 0:
+		g.Leave(number)
+	}
+}
