@@ -137,6 +137,8 @@ func (m *match) report() *report {
 	}
 	if c.serve != "" {
 		r.Role, r.Transport = "server", "udp"
+	} else if c.http != "" {
+		r.Role, r.Transport = "server", "web"
 	}
 	for _, g := range m.guests {
 		r.MessageBytes += g.peer.Stats().MessageBytes

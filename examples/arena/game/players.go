@@ -1,6 +1,9 @@
 package game
 
 import (
+	"encoding/binary"
+	"math"
+
 	"github.com/mlange-42/arche/ecs"
 
 	"github.com/arche-replicate/arche-replicate/replication/rewind"
@@ -62,4 +65,23 @@ func (g *Game) FillUp(ships int) {
 	case present > ships && number >= 0:
 		g.Leave(number)
 	}
+}
+
+// AppendShips appends where living ships are to dst, for those who compare what they are shown with it: the tick, and
+// for each ship its number, its position and its heading, of 4 bytes each, little-endian.
+func (g *Game) AppendShips(dst []byte, tick uint32) []byte {
+	put := func(x uint32) { dst = binary.LittleEndian.AppendUint32(dst, x) }
+	put(tick)
+	for number, e := range g.ships {
+		if e.IsZero() {
+			continue
+		}
+		if pos, heading, _, ship := g.body.Get(e); ship.Alive {
+			put(uint32(number))
+			put(math.Float32bits(pos.X))
+			put(math.Float32bits(pos.Y))
+			put(math.Float32bits(heading.Angle))
+		}
+	}
+	return dst
 }
