@@ -83,7 +83,7 @@ func (m *match) openPage(ctx context.Context, s *screen) error {
 	if err != nil {
 		return err
 	}
-	mux.Handle("GET /", fresh(http.FileServerFS(files)))
+	mux.Handle("/", fresh(http.FileServerFS(files)))
 	mux.HandleFunc("GET /status", p.build.serveStatus)
 	mux.HandleFunc("GET /client.wasm", p.build.serveWasm)
 	mux.HandleFunc("GET /wasm_exec.js", p.build.serveLoader)
