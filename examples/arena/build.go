@@ -29,6 +29,8 @@ type build struct {
 	began    time.Time
 	wasm     []byte // compressed by gzip
 	loader   []byte // wasm_exec.js of the same toolchain
+
+	found chan struct{} // closed when the loader is there, or will never be
 }
 
 // progress is what the page shows meanwhile.
@@ -42,7 +44,7 @@ type progress struct {
 }
 
 func newBuild() *build {
-	return &build{began: time.Now(), progress: progress{Phase: "looking for the packages"}}
+	return &build{began: time.Now(), found: make(chan struct{}), progress: progress{Phase: "looking for the packages"}}
 }
 
 func (b *build) report(change func(p *progress)) {
@@ -64,7 +66,9 @@ func (b *build) run(ctx context.Context) error {
 	return err
 }
 
-func (b *build) compile(ctx context.Context) error {
+// find finds the script that pages load for programs of this toolchain.
+func (b *build) find(ctx context.Context) error {
+	defer close(b.found)
 	root, err := goTool(ctx, "env", "GOROOT")
 	if err != nil {
 		return err
@@ -72,6 +76,16 @@ func (b *build) compile(ctx context.Context) error {
 	loader, err := os.ReadFile(filepath.Join(strings.TrimSpace(root), "lib", "wasm", "wasm_exec.js"))
 	if err != nil {
 		return fmt.Errorf("this Go installation has no wasm_exec.js, which pages load: %w", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.loader = loader
+	return nil
+}
+
+func (b *build) compile(ctx context.Context) error {
+	if err := b.find(ctx); err != nil {
+		return err
 	}
 	packages, err := goTool(ctx, "list", "-deps", clientPackage)
 	if err != nil {
@@ -116,7 +130,7 @@ func (b *build) compile(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.wasm, b.loader = compressed.Bytes(), loader
+	b.wasm = compressed.Bytes()
 	return nil
 }
 
@@ -172,8 +186,13 @@ func (b *build) serveWasm(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(wasm))
 }
 
-// serveLoader serves wasm_exec.js.
+// serveLoader serves wasm_exec.js, which it waits for.
 func (b *build) serveLoader(w http.ResponseWriter, r *http.Request) {
+	select {
+	case <-b.found:
+	case <-r.Context().Done():
+		return
+	}
 	b.mu.Lock()
 	loader := b.loader
 	b.mu.Unlock()
