@@ -277,10 +277,13 @@ func (m *match) publish() {
 	now := m.truth.census()
 	raw, json := m.costs.snapshots(m.c.sendRate)
 	m.page.state.Store(&pageState{
-		Tick: uint32(m.server.Tick()), Entities: now.Entities, Sum: fmt.Sprintf("%016x", now.Sum), Players: m.present(),
+		Tick: uint32(m.server.Tick()), Entities: now.Entities, Sum: hex(now.Sum), Players: m.present(),
 		Frozen: m.frozen, RawKbit: tenth(raw), JSONKbit: tenth(json),
 	})
 }
+
+// hex writes a sum as the page does.
+func hex(sum uint64) string { return fmt.Sprintf("%016x", sum) }
 
 // show publishes after a step what somebody looks at.
 func (p *page) show(m *match) {

@@ -42,6 +42,7 @@ type client struct {
 	paused  time.Time // until then
 
 	controls game.Controls
+	alive    bool // in the latest frame
 	wish     game.Wish
 	wished   bool // the server knows
 	session  uint64
@@ -157,8 +158,9 @@ func (c *client) steer(seconds float64, page js.Value) {
 		v := page.Get(name)
 		return max(-1e9, min(numberOf(v), 1e9)), v.Type() == js.TypeNumber
 	}
-	if !c.view.own.alive {
-		c.controls.Course = c.view.own.angle // of the next life
+	if alive := c.view.own.alive; alive != c.alive {
+		c.alive = alive
+		c.controls.Course = c.view.own.angle
 	}
 	if turn, ok := number("turn"); ok {
 		c.controls.Course += max(-1, min(turn, 1)) * turnRate * seconds
