@@ -1,0 +1,449 @@
+// The game on its canvases, drawn in bulk from the rows of the client: kind, team, x, y, angle, extra.
+
+const HALF = 511, ROW = 6;
+const SHIP = 0, BULLET = 1, POWER_UP = 2, WRECK = 3, GHOST = 4, YOU = 2;
+const COLOURS = ["#58b2f5", "#ff7b52", "#ffbe3d"]; // bots, players, you
+const SHOTS = ["#a9d8ff", "#ffc0a6", "#ffe3a6"];
+// Ships around their middle, nose along x: bots are needles, players chevrons.
+const NEEDLE = [12, 0, -9, 5, -5, 0, -9, -5], CHEVRON = [11, 0, -9, 9, -4, 0, -9, -9];
+const OUTLINES = [NEEDLE, CHEVRON, NEEDLE];
+const TRAIL = 16, TRAIL_GROUPS = 4, SAMPLE = 0.05; // samples kept, and seconds from one to the next
+const SPARKS = 768, SPARK_LIFE = 0.9, BOOM_LIFE = 0.8;
+const SPARK_AGES = ["#fff6dd", "#ffd9a0", "rgba(255, 154, 90, 0.7)", "rgba(255, 123, 82, 0.35)"];
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+// random returns numbers from 0 to 1, the same in every page.
+function random(seed) {
+	return () => {
+		seed = Math.imul(seed ^ seed >>> 15, 0x2c1b3c6d) + 0x9e3779b9 | 0;
+		return (seed >>> 8 & 0xffff) / 0x10000;
+	};
+}
+
+// fit gives a canvas the pixels that it covers, and reports whether it had others.
+function fit(canvas) {
+	const ratio = Math.min(devicePixelRatio || 1, 2);
+	const w = Math.round(canvas.clientWidth * ratio), h = Math.round(canvas.clientHeight * ratio);
+	if (canvas.width === w && canvas.height === h) return false;
+	canvas.width = w;
+	canvas.height = h;
+	return true;
+}
+
+// trace adds an outline to the path.
+function trace(c, outline, x, y, angle, size) {
+	const cos = Math.cos(angle) * size, sin = Math.sin(angle) * size;
+	for (let i = 0; i < 8; i += 2) {
+		const px = x + outline[i] * cos - outline[i + 1] * sin, py = y + outline[i] * sin + outline[i + 1] * cos;
+		if (i) c.lineTo(px, py); else c.moveTo(px, py);
+	}
+	c.closePath();
+}
+
+// explosion draws the sprite of all explosions.
+function explosion() {
+	const sprite = document.createElement("canvas"), c = sprite.getContext("2d"), r = random(7);
+	sprite.width = sprite.height = 160;
+	const glow = c.createRadialGradient(80, 80, 0, 80, 80, 74);
+	glow.addColorStop(0, "rgba(255, 190, 130, 0.7)");
+	glow.addColorStop(0.18, "rgba(255, 140, 80, 0.32)");
+	glow.addColorStop(1, "rgba(255, 120, 70, 0)");
+	c.fillStyle = glow;
+	c.fillRect(0, 0, 160, 160);
+	c.strokeStyle = "#fff1d6";
+	c.lineWidth = 2;
+	c.beginPath();
+	for (let i = 0; i < 18; i++) {
+		const a = r() * 7, from = 3 + r() * 4, to = from + 4 + r() * 12;
+		c.moveTo(80 + Math.cos(a) * from, 80 + Math.sin(a) * from);
+		c.lineTo(80 + Math.cos(a) * to, 80 + Math.sin(a) * to);
+	}
+	c.stroke();
+	return sprite;
+}
+
+export class Field {
+	constructor(canvas, map) {
+		this.canvas = canvas;
+		this.c = canvas.getContext("2d", { alpha: false });
+		this.map = map;
+		this.mapped = 0;
+		this.back = document.createElement("canvas");
+		this.boom = explosion();
+		this.booms = [];
+		this.sparks = new Float32Array(SPARKS * 5); // x, y, velocity, age
+		this.sparks.fill(SPARK_LIFE);
+		this.spark = 0;
+		this.trails = Array.from({ length: TRAIL }, () => ({ n: 0, at: new Float32Array(0), team: new Uint8Array(0) }));
+		this.slot = 0;
+		this.sampled = 0;
+		this.ships = { n: 0, at: new Float32Array(0), team: new Uint8Array(0) };
+		this.wrecks = null;
+		this.camera = { x: 0, y: 0 };
+		this.own = null; // the row of the own ship
+		const r = random(3);
+		this.stars = Array.from({ length: 220 }, () => [r(), r(), r()]);
+	}
+
+	// frame draws. Options: own {name, shield, shieldMax, radius}, ghosts, dt in seconds.
+	frame(rows, n, options) {
+		const canvas = this.canvas, ratio = Math.min(devicePixelRatio || 1, 2);
+		if (fit(canvas)) this.paintBack();
+		const w = this.w = canvas.clientWidth, h = this.h = canvas.clientHeight, c = this.c;
+		this.scale = Math.max(0.9, Math.sqrt(w * h) / 515);
+		this.size = Math.max(0.8, this.scale / 1.4);
+		this.find(rows, n);
+		this.sample(rows, n, options.dt);
+		c.setTransform(1, 0, 0, 1, 0, 0);
+		c.drawImage(this.back, 0, 0);
+		c.setTransform(ratio, 0, 0, ratio, 0, 0);
+		this.drawSky();
+		this.drawTrails();
+		this.drawSparks(options.dt);
+		this.drawBullets(rows, n);
+		this.drawPowerUps(rows, n);
+		this.drawShips(rows, n);
+		if (options.ghosts) this.drawGhosts(rows, n);
+		this.drawOwn(rows, options.own);
+		const now = performance.now();
+		if (now - this.mapped >= 100) { this.mapped = now; this.drawMap(rows, n, options.own); }
+	}
+
+	x(x) { return (x - this.camera.x) * this.scale + this.w / 2; }
+	y(y) { return (y - this.camera.y) * this.scale + this.h / 2; }
+	seen(x, y, margin = 20) { return x > -margin && y > -margin && x < this.w + margin && y < this.h + margin; }
+
+	find(rows, n) {
+		this.own = null;
+		for (let i = 0; i < n * ROW; i += ROW) {
+			if (rows[i + 1] === YOU && (rows[i] === SHIP || rows[i] === WRECK)) {
+				this.own = i;
+				this.camera.x = rows[i + 2];
+				this.camera.y = rows[i + 3];
+				return;
+			}
+		}
+	}
+
+	// sample adds a piece to every trail: a ship was the nearest one of its team, and a new wreck explodes.
+	sample(rows, n, dt) {
+		this.sampled += dt;
+		if (this.sampled < SAMPLE) return;
+		this.sampled = 0;
+		const old = this.ships, wrecks = [], t = this.trails[this.slot = (this.slot + 1) % TRAIL];
+		if (t.team.length < n) { t.at = new Float32Array(4 * n); t.team = new Uint8Array(n); }
+		const ships = this.spare?.team.length >= n ? this.spare : { at: new Float32Array(2 * n), team: new Uint8Array(n) };
+		ships.n = t.n = 0;
+		for (let i = 0; i < n * ROW; i += ROW) {
+			const team = rows[i + 1], x = rows[i + 2], y = rows[i + 3];
+			if (rows[i] === WRECK) wrecks.push(x, y);
+			if (rows[i] !== SHIP) continue;
+			let nearest = 14 * 14, from = -1;
+			for (let k = 0; k < old.n; k++) {
+				const dx = old.at[2 * k] - x, dy = old.at[2 * k + 1] - y, d = dx * dx + dy * dy;
+				if (d < nearest && old.team[k] === team) { nearest = d; from = k; }
+			}
+			if (from >= 0) {
+				t.at.set([old.at[2 * from], old.at[2 * from + 1], x, y], 4 * t.n);
+				t.team[t.n++] = team;
+			}
+			ships.at[2 * ships.n] = x;
+			ships.at[2 * ships.n + 1] = y;
+			ships.team[ships.n++] = team;
+		}
+		this.spare = old;
+		this.ships = ships;
+		const had = this.wrecks;
+		for (let i = 0; had && i < wrecks.length; i += 2) {
+			const known = had.some((x, k) => k % 2 === 0 && Math.abs(x - wrecks[i]) < 8 && Math.abs(had[k + 1] - wrecks[i + 1]) < 8);
+			if (!known) this.explode(wrecks[i], wrecks[i + 1]);
+		}
+		this.wrecks = wrecks;
+	}
+
+	explode(x, y) {
+		if (this.booms.length < 64) this.booms.push({ x, y, age: 0 });
+		this.burst(x, y, 26, 70);
+	}
+
+	// burst makes sparks.
+	burst(x, y, n, speed) {
+		if (still.matches) return;
+		for (let i = 0; i < n; i++) {
+			const a = Math.random() * 2 * Math.PI, v = speed * (0.2 + Math.random());
+			this.sparks.set([x, y, Math.cos(a) * v, Math.sin(a) * v, 0], 5 * this.spark);
+			this.spark = (this.spark + 1) % SPARKS;
+		}
+	}
+
+	paintBack() {
+		const b = this.back, c = b.getContext("2d", { alpha: false });
+		b.width = this.canvas.width;
+		b.height = this.canvas.height;
+		const g = c.createRadialGradient(b.width / 2, b.height * 0.45, 0, b.width / 2, b.height * 0.45, Math.max(b.width, b.height) * 0.6);
+		g.addColorStop(0, "#0b1722");
+		g.addColorStop(1, "#05070a");
+		c.fillStyle = g;
+		c.fillRect(0, 0, b.width, b.height);
+	}
+
+	drawSky() {
+		const { c, w, h, scale } = this;
+		c.beginPath();
+		for (const [sx, sy, far] of this.stars) {
+			const p = still.matches ? scale : scale * (0.25 + 0.5 * far), tile = Math.max(w, h, 640) + 4;
+			const x = ((sx * tile - this.camera.x * p) % tile + tile) % tile, y = ((sy * tile - this.camera.y * p) % tile + tile) % tile;
+			if (x < w && y < h) c.rect(x, y, 1 + far * 0.8, 1 + far * 0.8);
+		}
+		c.fillStyle = "rgba(180, 192, 202, 0.4)";
+		c.fill();
+		c.beginPath();
+		for (let at = -384; at <= 384; at += 128) {
+			const x = Math.round(this.x(at)) + 0.5, y = Math.round(this.y(at)) + 0.5;
+			c.moveTo(x, this.y(-HALF)); c.lineTo(x, this.y(HALF));
+			c.moveTo(this.x(-HALF), y); c.lineTo(this.x(HALF), y);
+		}
+		c.strokeStyle = "rgba(140, 154, 166, 0.1)";
+		c.lineWidth = 1;
+		c.stroke();
+		c.strokeStyle = "#6b7884";
+		c.strokeRect(this.x(-HALF), this.y(-HALF), 2 * HALF * scale, 2 * HALF * scale);
+	}
+
+	drawTrails() {
+		const c = this.c;
+		c.lineCap = "butt";
+		for (let team = 0; team < 3; team++) {
+			c.strokeStyle = COLOURS[team];
+			for (let group = 0; group < TRAIL_GROUPS; group++) {
+				c.beginPath();
+				for (let age = group * TRAIL / TRAIL_GROUPS; age < (group + 1) * TRAIL / TRAIL_GROUPS; age++) {
+					const t = this.trails[(this.slot - age + TRAIL) % TRAIL];
+					for (let k = 0; k < t.n; k++) {
+						if (t.team[k] !== team) continue;
+						const x = this.x(t.at[4 * k]), y = this.y(t.at[4 * k + 1]);
+						if (!this.seen(x, y)) continue;
+						c.moveTo(x, y);
+						c.lineTo(this.x(t.at[4 * k + 2]), this.y(t.at[4 * k + 3]));
+					}
+				}
+				c.globalAlpha = 0.42 - 0.1 * group;
+				c.lineWidth = 2.2 - 0.3 * group;
+				c.stroke();
+			}
+		}
+		c.globalAlpha = 1;
+	}
+
+	drawSparks(dt) {
+		const c = this.c, s = this.sparks, k = this.scale;
+		for (const b of this.booms) b.age += dt;
+		this.booms = this.booms.filter(b => b.age < BOOM_LIFE);
+		for (const b of this.booms) {
+			const x = this.x(b.x), y = this.y(b.y), r = 58 * this.size;
+			if (!this.seen(x, y, r)) continue;
+			c.globalAlpha = 1 - b.age / BOOM_LIFE;
+			c.drawImage(this.boom, x - r, y - r, 2 * r, 2 * r);
+		}
+		c.globalAlpha = 1;
+		c.lineWidth = 1.5;
+		for (let age = 0; age < SPARK_AGES.length; age++) {
+			c.beginPath();
+			for (let i = 0; i < s.length; i += 5) {
+				if (s[i + 4] >= SPARK_LIFE || Math.floor(s[i + 4] / SPARK_LIFE * SPARK_AGES.length) !== age) continue;
+				const x = this.x(s[i]), y = this.y(s[i + 1]);
+				if (this.seen(x, y)) { c.moveTo(x, y); c.lineTo(x + s[i + 2] * 0.03 * k, y + s[i + 3] * 0.03 * k); }
+			}
+			c.strokeStyle = SPARK_AGES[age];
+			c.stroke();
+		}
+		const slower = Math.exp(-2 * dt);
+		for (let i = 0; i < s.length; i += 5) {
+			s[i] += s[i + 2] * dt; s[i + 1] += s[i + 3] * dt;
+			s[i + 2] *= slower; s[i + 3] *= slower;
+			s[i + 4] += dt;
+		}
+	}
+
+	drawBullets(rows, n) {
+		const c = this.c, long = 5.5 * this.size;
+		c.lineCap = "round";
+		for (let team = 0; team < 3; team++) {
+			c.beginPath();
+			for (let i = 0; i < n * ROW; i += ROW) {
+				if (rows[i] !== BULLET || rows[i + 1] !== team) continue;
+				const x = this.x(rows[i + 2]), y = this.y(rows[i + 3]);
+				if (!this.seen(x, y)) continue;
+				const dx = Math.cos(rows[i + 4]) * long, dy = Math.sin(rows[i + 4]) * long;
+				c.moveTo(x - dx, y - dy);
+				c.lineTo(x + dx, y + dy);
+			}
+			c.globalAlpha = 0.55;
+			c.strokeStyle = COLOURS[team];
+			c.lineWidth = 4;
+			c.stroke();
+			c.globalAlpha = 1;
+			c.strokeStyle = SHOTS[team];
+			c.lineWidth = 1.75;
+			c.stroke();
+		}
+		c.lineCap = "butt";
+	}
+
+	// drawPowerUps draws a plus for hull, two for more hull, and a bar for ammunition.
+	drawPowerUps(rows, n) {
+		const c = this.c, r = 6.5;
+		c.beginPath();
+		for (let i = 0; i < n * ROW; i += ROW) {
+			if (rows[i] !== POWER_UP) continue;
+			const x = Math.round(this.x(rows[i + 2])), y = Math.round(this.y(rows[i + 3])), kind = rows[i + 5];
+			if (!this.seen(x, y)) continue;
+			c.moveTo(x, y - r); c.lineTo(x + r, y); c.lineTo(x, y + r); c.lineTo(x - r, y); c.closePath();
+			c.moveTo(x - 3, y); c.lineTo(x + 3, y);
+			if (kind < 3) { c.moveTo(x, y - 3); c.lineTo(x, y + 3); }
+			if (kind === 2) { const o = r + 3; c.moveTo(x, y - o); c.lineTo(x + o, y); c.lineTo(x, y + o); c.lineTo(x - o, y); c.closePath(); }
+		}
+		c.strokeStyle = "#f1f5f7";
+		c.lineWidth = 1.25;
+		c.stroke();
+	}
+
+	// outlines traces all rows of a kind and team.
+	outlines(rows, n, kind, team) {
+		this.c.beginPath();
+		for (let i = 0; i < n * ROW; i += ROW) {
+			if (rows[i] !== kind || (team >= 0 && rows[i + 1] !== team)) continue;
+			const x = this.x(rows[i + 2]), y = this.y(rows[i + 3]);
+			if (this.seen(x, y)) trace(this.c, OUTLINES[rows[i + 1]], x, y, rows[i + 4], this.size * (rows[i + 1] === YOU ? 1.25 : 1));
+		}
+	}
+
+	drawShips(rows, n) {
+		const c = this.c;
+		c.lineWidth = 1;
+		this.outlines(rows, n, WRECK, -1);
+		c.strokeStyle = "rgba(140, 154, 166, 0.55)";
+		c.stroke();
+		for (let team = 0; team < 3; team++) {
+			this.outlines(rows, n, SHIP, team);
+			c.fillStyle = COLOURS[team];
+			c.fill();
+		}
+	}
+
+	// drawGhosts draws where the server has ships, and lines to where they are shown.
+	drawGhosts(rows, n) {
+		const c = this.c;
+		c.lineWidth = 1;
+		c.beginPath();
+		for (let i = 0; i < n * ROW; i += ROW) {
+			if (rows[i] !== GHOST || !this.seen(this.x(rows[i + 2]), this.y(rows[i + 3]))) continue;
+			let nearest = 1, to = -1; // the ship at the ghost's distance
+			for (let k = 0; k < n * ROW; k += ROW) {
+				if (rows[k] !== SHIP || rows[k + 1] !== rows[i + 1]) continue;
+				const off = Math.abs(Math.hypot(rows[k + 2] - rows[i + 2], rows[k + 3] - rows[i + 3]) - rows[i + 5]);
+				if (off < nearest) { nearest = off; to = k; }
+			}
+			if (to < 0) continue;
+			c.moveTo(this.x(rows[i + 2]), this.y(rows[i + 3]));
+			c.lineTo(this.x(rows[to + 2]), this.y(rows[to + 3]));
+		}
+		c.strokeStyle = "#ff9fdc";
+		c.stroke();
+		this.outlines(rows, n, GHOST, -1);
+		c.strokeStyle = "rgba(255, 255, 255, 0.6)";
+		c.stroke();
+	}
+
+	drawOwn(rows, own) {
+		if (this.own === null || rows[this.own] !== SHIP) return;
+		const c = this.c, x = this.x(this.camera.x), y = this.y(this.camera.y), angle = rows[this.own + 4];
+		c.strokeStyle = COLOURS[YOU];
+		c.lineWidth = 1.75;
+		c.beginPath();
+		c.arc(x, y, 24, 0, 2 * Math.PI);
+		c.stroke();
+		c.globalAlpha = 0.45;
+		c.lineWidth = 1;
+		c.setLineDash([5, 5]);
+		c.beginPath();
+		c.moveTo(x + Math.cos(angle) * 30, y + Math.sin(angle) * 30);
+		c.lineTo(x + Math.cos(angle) * 130, y + Math.sin(angle) * 130);
+		c.stroke();
+		c.setLineDash([]);
+		c.globalAlpha = 1;
+		if (own.shield > 0) {
+			const half = Math.PI / 2 * own.shield / own.shieldMax;
+			c.strokeStyle = COLOURS[0];
+			c.lineWidth = 3;
+			c.beginPath();
+			c.arc(x, y, 28, -Math.PI / 2 - half, -Math.PI / 2 + half);
+			c.stroke();
+		}
+		c.font = "600 12px Inter, system-ui, sans-serif";
+		c.textAlign = "center";
+		c.lineWidth = 3;
+		c.strokeStyle = "#05070a";
+		c.strokeText(own.name, x, y + 43);
+		c.fillStyle = COLOURS[YOU];
+		c.fillText(own.name, x, y + 43);
+	}
+
+	drawMap(rows, n, own) {
+		const map = this.map, c = map.getContext("2d"), ratio = Math.min(devicePixelRatio || 1, 2);
+		fit(map);
+		const side = map.clientWidth, k = side / (2 * HALF), at = v => (v + HALF) * k;
+		if (!side) return;
+		c.setTransform(ratio, 0, 0, ratio, 0, 0);
+		c.clearRect(0, 0, side, side);
+		for (let team = 0; team < 2; team++) {
+			c.fillStyle = COLOURS[team];
+			for (let i = 0; i < n * ROW; i += ROW) {
+				if (rows[i] === SHIP && rows[i + 1] === team) c.fillRect(at(rows[i + 2]) - 1, at(rows[i + 3]) - 1, 2, team ? 3 : 2);
+			}
+		}
+		const x = at(this.camera.x), y = at(this.camera.y);
+		c.lineWidth = 1;
+		c.strokeStyle = "#8c9aa6";
+		c.strokeRect(x - this.w / this.scale * k / 2, y - this.h / this.scale * k / 2, this.w / this.scale * k, this.h / this.scale * k);
+		if (this.own === null) return;
+		c.fillStyle = c.strokeStyle = COLOURS[YOU];
+		c.beginPath();
+		c.arc(x, y, 3, 0, 2 * Math.PI);
+		c.fill();
+		if (!own.radius) return;
+		c.setLineDash([3, 3]);
+		c.beginPath();
+		c.arc(x, y, own.radius * k, 0, 2 * Math.PI);
+		c.stroke();
+		c.setLineDash([]);
+	}
+}
+
+// drawStill draws what is behind the page until the game is there.
+export function drawStill(canvas) {
+	fit(canvas);
+	const c = canvas.getContext("2d"), r = random(5), ratio = Math.min(devicePixelRatio || 1, 2);
+	const w = canvas.clientWidth, h = canvas.clientHeight;
+	c.setTransform(ratio, 0, 0, ratio, 0, 0);
+	c.clearRect(0, 0, w, h);
+	c.strokeStyle = "rgba(140, 154, 166, 0.12)";
+	c.beginPath();
+	for (let radius = 120; radius < Math.hypot(w, h) / 2; radius += 120) {
+		c.moveTo(w / 2 + radius, h / 2);
+		c.arc(w / 2, h / 2, radius, 0, 2 * Math.PI);
+	}
+	c.stroke();
+	c.fillStyle = "rgba(180, 192, 202, 0.5)";
+	for (let i = 0; i < 160; i++) c.fillRect(r() * w, r() * h, 1 + r(), 1 + r());
+	c.globalAlpha = 0.4;
+	for (let i = 0; i < 44; i++) {
+		const x = r() * w, y = r() * h, angle = Math.floor(r() * 9) * 0.7, team = i % 2;
+		if (Math.abs(x - w / 2) < 290 && Math.abs(y - h / 2) < 180) continue;
+		c.beginPath();
+		trace(c, OUTLINES[team], x, y, angle, 0.8);
+		c.fillStyle = COLOURS[team];
+		c.fill();
+	}
+	c.globalAlpha = 1;
+}
