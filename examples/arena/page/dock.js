@@ -1,7 +1,7 @@
 // "Break the network": the settings of the network between this server and everybody, and those of this client.
 
 import { number } from "/debug/replication/inspect.js";
-import { json, put } from "./page.js";
+import { json, make, put } from "./dom.js";
 
 const PRESETS = [["perfect", "Perfect"], ["lan", "LAN"], ["home", "Home"], ["mobile", "Mobile"], ["awful", "Awful"]];
 const EVERYTHING = 1460; // a radius that reaches from corner to corner
@@ -29,14 +29,6 @@ const RADIUS = {
 	key: "radius", label: "Interest radius", max: EVERYTHING, step: 20, words: v => v ? unit(v, "units") : "everything", free: v => !v,
 	at: v => v || EVERYTHING, of: at => at >= EVERYTHING ? 0 : Math.max(60, at),
 };
-
-function make(tag, name, ...children) {
-	const e = document.createElement(tag);
-	if (name) e.className = name;
-	if (tag === "button") e.type = "button";
-	e.append(...children);
-	return e;
-}
 
 class Slider {
 	constructor(kind, changed) {

@@ -5,7 +5,7 @@ const SHIP = 0, BULLET = 1, POWER_UP = 2, WRECK = 3, GHOST = 4, YOU = 2;
 const COLOURS = ["#58b2f5", "#ff7b52", "#ffbe3d"]; // bots, players, you
 const SHOTS = ["#a9d8ff", "#ffc0a6", "#ffe3a6"];
 // Ships around their middle, nose along x: bots are needles, players chevrons.
-const NEEDLE = [12, 0, -9, 5, -5, 0, -9, -5], CHEVRON = [11, 0, -9, 9, -4, 0, -9, -9];
+const NEEDLE = [11, 0, -8, 4.5, -5, 0, -8, -4.5], CHEVRON = [10, 0, -8, 8, -4, 0, -8, -8];
 const OUTLINES = [NEEDLE, CHEVRON, NEEDLE];
 const TRAIL = 16, TRAIL_GROUPS = 4, SAMPLE = 0.05; // samples kept, and seconds from one to the next
 const SPARKS = 768, SPARK_LIFE = 0.9, BOOM_LIFE = 0.8;
@@ -227,8 +227,8 @@ export class Field {
 						c.lineTo(this.x(t.at[4 * k + 2]), this.y(t.at[4 * k + 3]));
 					}
 				}
-				c.globalAlpha = 0.42 - 0.1 * group;
-				c.lineWidth = 2.2 - 0.3 * group;
+				c.globalAlpha = 0.3 - 0.07 * group;
+				c.lineWidth = 2 - 0.3 * group;
 				c.stroke();
 			}
 		}
@@ -322,7 +322,7 @@ export class Field {
 		const c = this.c;
 		c.lineWidth = 1;
 		this.outlines(rows, n, WRECK, -1);
-		c.strokeStyle = "rgba(140, 154, 166, 0.55)";
+		c.strokeStyle = "rgba(140, 154, 166, 0.4)";
 		c.stroke();
 		for (let team = 0; team < 3; team++) {
 			this.outlines(rows, n, SHIP, team);

@@ -1,27 +1,13 @@
 // What is shown until there is a game: the client is compiled, loaded and connected. play.js has the game.
 
+import { $, json, make, put } from "./dom.js";
 import { drawStill } from "./draw.js";
-
-export const $ = id => document.getElementById(id);
-
-// put writes text if it has changed.
-export function put(e, text) {
-	if (e.shown !== text) { e.shown = text; e.textContent = text; }
-}
-
-export const json = async (url, options) => {
-	const answer = await fetch(url, { cache: "no-store", ...options });
-	if (!answer.ok) throw new Error((await answer.text()).trim() || `status ${answer.status}`);
-	return answer.json();
-};
 
 const wait = ms => new Promise(done => setTimeout(done, ms));
 const still = document.querySelector("#cover canvas"), steps = $("steps"), failed = $("failed");
 
 const step = words => {
-	const li = document.createElement("li"), name = document.createElement("span"), value = document.createElement("b");
-	name.textContent = words;
-	li.append(name, value);
+	const value = make("b"), li = make("li", "", make("span", "", words), value);
 	steps.append(li);
 	return (state, text = "") => { li.className = state; put(value, text); };
 };

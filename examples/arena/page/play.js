@@ -1,10 +1,10 @@
 // The game: draws each frame, writes what there is to read, and feeds the instruments.
 
 import { combine, from, number, panels } from "/debug/replication/inspect.js";
+import { $, json, make, put } from "./dom.js";
 import { Dock } from "./dock.js";
 import { Field } from "./draw.js";
 import { Controls, Sound } from "./input.js";
-import { $, json, put } from "./page.js";
 
 const NONE = "–", PER_SECOND = 4;
 const TABS = ["net", "dock", "match"];
@@ -101,24 +101,19 @@ class Page {
 		this.dock = new Dock($("dock"), this.arena, label => net.mark(label));
 		this.meter.network = () => this.dock.settings;
 		const pips = (dl, words, name, n) => {
-			const dt = document.createElement("dt"), bar = document.createElement("dd"), value = document.createElement("dd");
-			dt.textContent = words;
-			bar.className = "pips " + name;
-			for (let i = 0; i < n; i++) bar.append(document.createElement("i"));
-			dl.append(dt, bar, value);
+			const bar = make("dd", "pips " + name, ...Array.from({ length: n }, () => make("i"))), value = make("dd");
+			dl.append(make("dt", "", words), bar, value);
 			return { bar, value };
 		};
 		const dl = document.querySelector("#own dl");
 		this.hull = pips(dl, "Hull", "hull", 10);
 		this.shield = pips(dl, "Shield", "shield", 3);
 		this.ammo = pips(dl, "Ammo", "", 0);
-		const label = document.createElement("label"), field = document.createElement("input"), sound = document.createElement("button");
+		const field = make("input"), sound = make("button");
 		field.maxLength = 16;
-		label.append("Name", field);
-		sound.type = "button";
-		this.standing = document.createElement("p");
-		this.table = document.createElement("ol");
-		$("match").append(label, this.standing, this.table, sound);
+		this.standing = make("p");
+		this.table = make("ol");
+		$("match").append(make("label", "", "Name", field), this.standing, this.table, sound);
 		this.names = [$("name"), field];
 		for (const input of this.names) {
 			input.addEventListener("change", () => this.rename(input.value.trim()));
@@ -224,8 +219,9 @@ class Page {
 		$("wire").title = on ? transport : "Not connected";
 		put($("clock"), on || state === "lost" ? clock(match.clock) : NONE);
 		$("best").classList.toggle("player", best?.player ?? false);
-		put($("best").querySelector("b"), best ? `${best.name} ${best.kills}` : NONE);
-		put($("mine").querySelector("b"), `${own.kills} You`);
+		put($("best").children[1], best ? best.name : NONE);
+		put($("best").children[2], best ? String(best.kills) : "");
+		put($("mine").firstChild, String(own.kills));
 		const [theirs, mine] = $("bars").children;
 		theirs.style.flexGrow = (best?.kills ?? 0) + 1;
 		mine.style.flexGrow = own.kills + 1;
@@ -236,7 +232,7 @@ class Page {
 		for (const list of [$("leaders"), this.table]) {
 			while (list.children.length > match.leaders.length) list.lastChild.remove();
 			match.leaders.forEach((l, i) => {
-				const li = list.children[i] ?? list.appendChild(document.createElement("li")), kind = l.own ? "own" : l.player ? "player" : "bot";
+				const li = list.children[i] ?? list.appendChild(make("li")), kind = l.own ? "own" : l.player ? "player" : "bot";
 				if (li.className !== kind) {
 					li.className = kind;
 					li.innerHTML = `${kind === "player" ? CHEVRON : NEEDLE}<span></span><b></b>`;
