@@ -315,7 +315,7 @@ const style = `
 .ri-alert { color: ${ALERT} !important }
 .ri-head { display: flex; align-items: center; justify-content: space-between; gap: 16px; min-height: 60px }
 .ri-big { font-size: 60px; line-height: 60px; font-weight: 600; letter-spacing: -0.01em; white-space: nowrap }
-.ri-big small { font-size: 20px; font-weight: 400; color: ${MUTE}; letter-spacing: 0; margin-left: 6px }
+.ri-big small { font-size: 20px; line-height: 1; font-weight: 400; color: ${MUTE}; letter-spacing: 0; margin-left: 6px }
 .ri-lamp { display: flex; align-items: center; gap: 12px; text-align: left }
 .ri-lamp b { display: block; font-size: 14px; line-height: 18px; font-weight: 600 }
 .ri-lamp i { flex: none; width: 26px; height: 26px; border-radius: 50%; display: grid; place-items: center; font: 700 16px/1 system-ui;
