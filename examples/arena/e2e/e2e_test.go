@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -299,21 +300,6 @@ func TestPage(t *testing.T) {
 	began = time.Now()
 	ada.until("connected", 10*time.Second, connected)
 	step("Ada plays")
-	zoe := openTab(t, browser, "Zoe", url, "")
-	zoe.until("connected", 10*time.Second, connected)
-	step("Zoe plays")
-	if a, z := ada.status().Transport, zoe.status().Transport; a != "WebSocket" || z != "WebTransport" {
-		t.Errorf("the transports are %q and %q", a, z)
-	}
-	if players := serverState(t, url).Players; players != 2 {
-		t.Errorf("the server has %d players", players)
-	}
-
-	ada.until("a green lamp", 8*time.Second, equal)
-	zoe.until("a green lamp", 8*time.Second, equal)
-	compareWorlds(t, ada, zoe)
-	step("all worlds are equal")
-
 	ada.post(`{preset: "lan"}`)
 	js[int](ada, `arena.set("sendRate", 60), 1`)
 	time.Sleep(3 * time.Second) // the play-out delay falls slowly
@@ -333,7 +319,24 @@ func TestPage(t *testing.T) {
 	if best > most {
 		t.Errorf("a key turns the ship after %.0f ms, not within %.0f ms", best, most)
 	}
-	step(fmt.Sprintf("a key turns the ship after %.0f ms, of %.0f", best, most))
+	step(fmt.Sprintf("a key turns the ship after %.0f ms, of %.0f; %.0f frames/s, %.0f ms of play-out delay", best, most,
+		ada.latest("frames", 3), ada.latest("delay", 1)))
+	ada.post(`{preset: "home"}`)
+
+	zoe := openTab(t, browser, "Zoe", url, "")
+	zoe.until("connected", 10*time.Second, connected)
+	step("Zoe plays")
+	if a, z := ada.status().Transport, zoe.status().Transport; a != "WebSocket" || z != "WebTransport" {
+		t.Errorf("the transports are %q and %q", a, z)
+	}
+	if players := serverState(t, url).Players; players != 2 {
+		t.Errorf("the server has %d players", players)
+	}
+
+	ada.until("a green lamp", 8*time.Second, equal)
+	zoe.until("a green lamp", 8*time.Second, equal)
+	compareWorlds(t, ada, zoe)
+	step("all worlds are equal")
 
 	// The other tab shows the ship of this player where this one does, once nothing moves.
 	ada.key(input.DispatchKeyEventTypeKeyDown, "ArrowUp", 38)
@@ -343,8 +346,11 @@ func TestPage(t *testing.T) {
 	step("the other tab shows where it is")
 
 	ada.shoot("desktop-play")
+	ada.click("Break the network")
+	ada.post(`{preset: "lan"}`)
+	time.Sleep(3 * time.Second)
 	before := ada.latest("age", 3, true)
-	ada.loss(0.3)
+	loss := ada.loss(30)
 	time.Sleep(5 * time.Second)
 	after := ada.latest("age", 3, true)
 	if after <= 1.2*before {
@@ -354,11 +360,11 @@ func TestPage(t *testing.T) {
 	zoe.until("a green lamp", time.Second, equal)
 	ada.shoot("desktop-break")
 	compareWorlds(t, ada, zoe)
-	step(fmt.Sprintf("with 30 %% loss: baselines of %.1f instead of %.1f ticks, equal worlds", after, before))
+	step(fmt.Sprintf("with a loss of %.2g: baselines of %.1f instead of %.1f ticks, equal worlds", loss, after, before))
 
-	ada.loss(0)
+	ada.post(`{preset: "home"}`)
 	dark := ada.status().Tick
-	ada.post(`{action: "blackout"}`)
+	ada.click("Blackout 5 s")
 	time.Sleep(5 * time.Second)
 	back := time.Now()
 	for _, p := range []*tab{ada, zoe} {
@@ -370,7 +376,7 @@ func TestPage(t *testing.T) {
 	compareWorlds(t, ada, zoe)
 	ada.until("a green lamp", 4*time.Second, equal)
 
-	js[int](ada, `arena.set("coding", "compact"), 1`)
+	ada.click("Compact")
 	ada.until("connected by Compact", 5*time.Second, func(s status) bool {
 		return connected(s) && js[bool](ada, `arena.status().coding == "compact" && JSON.parse(arena.stats(0)).counters.Compact === true`)
 	})
@@ -396,8 +402,39 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// loss sets the loss by the slider of the page.
-func (p *tab) loss(share float64) {
+// loss drags the page's slider to so many percent, and returns what the network has then.
+func (p *tab) loss(percent float64) float64 {
 	p.t.Helper()
-	p.post(fmt.Sprintf(`{loss: %v}`, share))
+	var slider struct{ Left, Top, Width, Height, Value, Max float64 }
+	check(p.t, json.Unmarshal([]byte(js[string](p, `(() => {
+		const s = document.getElementById("set-loss"), r = s.getBoundingClientRect()
+		return JSON.stringify({left: r.left, top: r.top, width: r.width, height: r.height, value: Number(s.value), max: Number(s.max)})
+	})()`)), &slider))
+	const knob = 14 // its middle does not reach the ends
+	at := func(value float64) float64 {
+		return slider.Left + knob/2 + (slider.Width-knob)*value/slider.Max
+	}
+	y := slider.Top + slider.Height/2
+	check(p.t, chromedp.Do(p.ctx, chromedp.DragAndDropXY(at(slider.Value), y, at(percent), y, 8)))
+	var loss float64
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		loss = js[float64](p, `fetch("/break").then(r => r.json()).then(s => s.loss)`)
+		if math.Abs(100*loss-percent) <= 2 {
+			return loss
+		}
+	}
+	p.t.Fatalf("the slider sets a loss of %.3g, not of %v %%", loss, percent)
+	return 0
+}
+
+// click clicks the button of the page with this text.
+func (p *tab) click(text string) {
+	p.t.Helper()
+	at := js[[]float64](p, fmt.Sprintf(`(() => {
+		const of = [...document.querySelectorAll("button")].find(b => b.textContent.replace(/\s/g, " ").trim() === %q && b.offsetParent)
+		if (!of) throw new Error("no button")
+		const r = of.getBoundingClientRect()
+		return [r.left + r.width / 2, r.top + r.height / 2]
+	})()`, text))
+	check(p.t, chromedp.Do(p.ctx, chromedp.MouseClickXY(at[0], at[1])))
 }
