@@ -145,8 +145,8 @@ func (b *breaker) settings() settings {
 	}
 }
 
-// tell lets the terminal show the network. It is called on the loop of the match.
-func (b *breaker) tell(c *config) {
+// copyTo lets the terminal show the network. It is called on the loop of the match.
+func (b *breaker) copyTo(c *config) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := &b.profile

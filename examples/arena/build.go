@@ -107,13 +107,13 @@ func (b *build) compile(ctx context.Context) error {
 	if err := command.Start(); err != nil {
 		return noGo(err)
 	}
-	var said []string
+	var output []string
 	for scan := bufio.NewScanner(lines); scan.Scan(); {
-		said = append(said, scan.Text())
+		output = append(output, scan.Text())
 		b.report(func(p *progress) { p.Packages++ })
 	}
 	if err := command.Wait(); err != nil {
-		return fmt.Errorf("the client for the page does not compile: %w\n%s", err, strings.Join(said, "\n"))
+		return fmt.Errorf("the client for the page does not compile: %w\n%s", err, strings.Join(output, "\n"))
 	}
 	b.report(func(p *progress) { p.Phase = "compressing" })
 	raw, err := os.ReadFile(file)
@@ -147,8 +147,8 @@ func goTool(ctx context.Context, args ...string) (string, error) {
 	var failed *exec.ExitError
 	switch {
 	case errors.As(err, &failed):
-		return "", fmt.Errorf("run the arena in a clone of its repository, since the client for the page is compiled from "+
-			"there: go %s: %s", args[0], bytes.TrimSpace(failed.Stderr))
+		return "", fmt.Errorf("run the arena in a clone of its repository, from which the client for the page is compiled: "+
+			"go %s: %s", args[0], bytes.TrimSpace(failed.Stderr))
 	case err != nil:
 		return "", noGo(err)
 	}
@@ -205,7 +205,7 @@ func (b *build) serveLoader(w http.ResponseWriter, r *http.Request) {
 }
 
 func notYet(w http.ResponseWriter) {
-	http.Error(w, "the client is not compiled yet: /status says how far it is", http.StatusServiceUnavailable)
+	http.Error(w, "the client is not compiled yet: see /status", http.StatusServiceUnavailable)
 }
 
 func writeJSON(w http.ResponseWriter, value any) {

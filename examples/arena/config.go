@@ -70,7 +70,8 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.BoolVar(&c.json, "json", false, "print the result as one JSON object")
 	fs.IntVar(&c.ticks, "ticks", 0, "`number` of simulation steps to play (default: as many as -duration takes)")
 	fs.DurationVar(&c.duration, "duration", 10*time.Second,
-		"simulated time to play; without it,\n-serve and -connect play until one of them ends, and with a page until Ctrl-C")
+		"simulated time to play; without it,\n"+
+			"-serve and -connect play until one of them ends, and with a page until Ctrl-C")
 	fs.Uint64Var(&c.seed, "seed", 1, "same seed, same fight, same luck on the network")
 	fs.IntVar(&c.bots, "bots", 100, "`number` of ships of the server's bots; every client adds one")
 	fs.IntVar(&c.clients, "clients", 4, "`number` of clients, each with a world of its own;\n"+
@@ -84,8 +85,9 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.Float64Var(&c.dup, "dup", 0.01, "`share` of the packets that arrive twice")
 	fs.Float64Var(&c.reorder, "reorder", 0.01, "`share` of the packets that later ones overtake")
 	fs.StringVar(&c.transport, "transport", "memory", "memory, or udp for a loopback socket per client, by the clock")
-	fs.StringVar(&c.http, "http", "127.0.0.1:8080", "`address` of the page, or of the next port if this one is taken;\n"+
-		"empty: none, as with -headless, -json, -serve, -connect, -clients, -transport")
+	fs.StringVar(&c.http, "http", "127.0.0.1:8080",
+		"`address` of the page, or of the next port if nobody asks for one;\n"+
+			"empty: none, as with -headless, -json, -serve, -connect, -clients, -transport")
 	fs.BoolVar(&c.open, "open", true, "open the page in a browser")
 	fs.StringVar(&c.serve, "serve", "", "be the server for clients that -connect to this UDP `address`;\n"+
 		"they simulate the bad network")
@@ -186,21 +188,8 @@ func (c *config) validate(given map[string]bool) error {
 
 // validateLink is the part of validate about addresses and the network.
 func (c *config) validateLink(given map[string]bool) error {
-	for _, without := range withoutPage {
-		if given[without] && given["http"] && c.http != "" {
-			return fmt.Errorf("-http serves a page, and -%s does something else: give one of them", without)
-		}
-	}
-	for _, address := range []struct{ name, value string }{
-		{"serve", c.serve}, {"connect", c.connect}, {"http", c.http},
-	} {
-		if address.name == "http" && address.value == "" {
-			continue
-		}
-		if _, _, err := net.SplitHostPort(address.value); err != nil && given[address.name] {
-			return fmt.Errorf("-%s is %q but must be an address with a port, like 127.0.0.1:9000", address.name,
-				address.value)
-		}
+	if err := c.validateAddresses(given); err != nil {
+		return err
 	}
 	for _, share := range []struct {
 		name  string
@@ -216,6 +205,27 @@ func (c *config) validateLink(given map[string]bool) error {
 	}{{"latency", c.latency}, {"jitter", c.jitter}} {
 		if delay.value < 0 || delay.value > maxDelay {
 			return fmt.Errorf("-%s is %v but must be from 0 to %v", delay.name, delay.value, maxDelay)
+		}
+	}
+	return nil
+}
+
+// validateAddresses returns an error for the first address that is none, or that another flag forbids.
+func (c *config) validateAddresses(given map[string]bool) error {
+	for _, without := range withoutPage {
+		if given[without] && given["http"] && c.http != "" {
+			return fmt.Errorf("-http serves a page, and -%s does something else: give one of them", without)
+		}
+	}
+	for _, address := range []struct{ name, value string }{
+		{"serve", c.serve}, {"connect", c.connect}, {"http", c.http},
+	} {
+		if address.name == "http" && address.value == "" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(address.value); err != nil && given[address.name] {
+			return fmt.Errorf("-%s is %q but must be an address with a port, like 127.0.0.1:9000", address.name,
+				address.value)
 		}
 	}
 	return nil

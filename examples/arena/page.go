@@ -29,7 +29,7 @@ import (
 var pageFiles embed.FS
 
 // page serves the match to browsers. Its handlers run on goroutines of their own: what concerns the
-// match goes to its loop through commands, and comes from there through said.
+// match goes to its loop through commands, and comes from there through state and ghosts.
 type page struct {
 	address  string // of the page: a URL
 	network  *breaker
@@ -42,7 +42,7 @@ type page struct {
 	looked atomic.Int64 // when somebody asked for ghosts, in Unix milliseconds
 }
 
-// pageState is what /debug/arena.json says.
+// pageState is what /debug/arena.json has.
 type pageState struct {
 	Tick     uint32  `json:"tick"`
 	Entities int     `json:"entities"`
@@ -59,38 +59,18 @@ func (m *match) openPage(ctx context.Context, s *screen) error {
 	if err != nil {
 		return fmt.Errorf("no page can be served: %w", err)
 	}
-	host, _, _ := net.SplitHostPort(m.c.http)
-	p := &page{build: newBuild(), commands: make(chan func(m *match), 16), trouble: make(chan string, 2), address: urlOf(listener.Addr())}
-	p.network = newBreaker(m.c)
+	p := &page{
+		address: urlOf(listener.Addr()), network: newBreaker(m.c), build: newBuild(),
+		commands: make(chan func(m *match), 16), trouble: make(chan string, 2),
+	}
 	m.page, m.c.pageAddress = p, p.address
 	m.closers = append(m.closers, p.network.close)
 	m.heal = append(m.heal, p.network.heal)
 
-	mux := http.NewServeMux()
-	for path, coding := range map[string]replication.Coding{"/play": replication.Packed, "/play/compact": replication.Compact} {
-		handler := web.NewHandler(m.server, web.WithNetwork(p.network.network), web.WithCoding(coding),
-			web.WithLimits(transport.Limits{Peers: maxClients, PeersPerIP: maxClients}))
-		m.closers = append(m.closers, func() { _ = handler.Close() }) // nothing is lost with it
-		if err := handler.WebTransport(net.JoinHostPort(host, "0"), nil); err != nil {
-			return err
-		}
-		m.receive = append(m.receive, handler.Poll)
-		mux.Handle(path, handler)
-	}
-	inspector := inspect.Server(m.server, inspect.WithName("arena"))
-	m.closers = append(m.closers, inspector.Close)
-	files, err := fs.Sub(pageFiles, "page")
+	mux, err := m.routes(p)
 	if err != nil {
 		return err
 	}
-	mux.Handle("/", fresh(http.FileServerFS(files)))
-	mux.HandleFunc("GET /status", p.build.serveStatus)
-	mux.HandleFunc("GET /client.wasm", p.build.serveWasm)
-	mux.HandleFunc("GET /wasm_exec.js", p.build.serveLoader)
-	mux.Handle("/debug/replication/", local(inspector))
-	mux.Handle("GET /debug/arena.json", local(http.HandlerFunc(p.serveState)))
-	mux.Handle("GET /debug/truth", local(http.HandlerFunc(p.serveGhosts)))
-	mux.Handle("/break", local(http.NewCrossOriginProtection().Handler(http.HandlerFunc(p.serveBreak))))
 	m.publish()
 
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
@@ -119,6 +99,40 @@ func (m *match) openPage(ctx context.Context, s *screen) error {
 	return nil
 }
 
+// routes returns what is served where.
+func (m *match) routes(p *page) (*http.ServeMux, error) {
+	mux := http.NewServeMux()
+	host, _, _ := net.SplitHostPort(m.c.http)
+	for path, coding := range map[string]replication.Coding{
+		"/play": replication.Packed, "/play/compact": replication.Compact,
+	} {
+		handler := web.NewHandler(m.server, web.WithNetwork(p.network.network), web.WithCoding(coding),
+			web.WithLimits(transport.Limits{Peers: maxClients, PeersPerIP: maxClients}))
+		m.closers = append(m.closers, func() { _ = handler.Close() }) // nothing is lost with it
+		if err := handler.WebTransport(net.JoinHostPort(host, "0"), nil); err != nil {
+			return nil, err
+		}
+		m.receive = append(m.receive, handler.Poll)
+		mux.Handle(path, handler)
+	}
+	inspector := inspect.Server(m.server, inspect.WithName("arena"))
+	m.closers = append(m.closers, inspector.Close)
+	files, err := fs.Sub(pageFiles, "page")
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("/", fresh(http.FileServerFS(files)))
+	mux.HandleFunc("GET /status", p.build.serveStatus)
+	mux.HandleFunc("GET /client.wasm", p.build.serveWasm)
+	mux.HandleFunc("GET /wasm_exec.js", p.build.serveLoader)
+	mux.Handle("/debug/replication/", local(inspector))
+	mux.Handle("GET /debug/replication/inspect.js", inspector) // a script, which players elsewhere load as well
+	mux.Handle("GET /debug/arena.json", local(http.HandlerFunc(p.serveState)))
+	mux.Handle("GET /debug/truth", local(http.HandlerFunc(p.serveGhosts)))
+	mux.Handle("/break", local(http.NewCrossOriginProtection().Handler(http.HandlerFunc(p.serveBreak))))
+	return mux, nil
+}
+
 // listenNear listens at an address, or at one of the next ports if that is taken and others may be.
 func listenNear(address string, others bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
@@ -142,7 +156,7 @@ func urlOf(a net.Addr) string {
 	return "http://" + at.String() + "/"
 }
 
-// openBrowser shows the page where there is a display. Nobody is told if that fails: the address is printed.
+// openBrowser shows the page where there is a display. It may fail, as the address is printed.
 func openBrowser(ctx context.Context, url string) {
 	var command []string
 	switch {
@@ -219,8 +233,8 @@ func (p *page) serveBreak(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, settings)
 }
 
-// command makes the loop of the match do something, and waits until it did. It always tells the match what
-// the network is.
+// command makes the loop of the match do something, and waits until it did. The terminal always
+// gets the settings of the network.
 func (p *page) command(ctx context.Context, action string) error {
 	var do func(m *match)
 	switch action {
@@ -237,7 +251,7 @@ func (p *page) command(ctx context.Context, action string) error {
 	}
 	done := make(chan struct{})
 	select {
-	case p.commands <- func(m *match) { do(m); p.network.tell(m.c); m.publish(); close(done) }:
+	case p.commands <- func(m *match) { do(m); p.network.copyTo(m.c); m.publish(); close(done) }:
 	case <-ctx.Done():
 		return ctx.Err()
 	}

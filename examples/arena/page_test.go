@@ -179,7 +179,7 @@ func TestSettingsOfTheNetwork(t *testing.T) {
 	change(`{"loss":0.3}`)
 	require.Empty(t, b.settings().Preset)
 	require.Equal(t, netsim.Mobile.Latency, b.network.Profile().Latency)
-	b.tell(&c)
+	b.copyTo(&c)
 	require.InDelta(t, 0.3, c.loss, 0)
 
 	_, err := b.change(strings.NewReader(`{"action":"blackout"}`))

@@ -66,7 +66,9 @@ const webSocketMTU = 16384
 // 16,384 bytes, over WebTransport 1,200, or the server's if that is less.
 func NewHandler(server *replication.Server, opts ...Option) *Handler {
 	o := settings(false, opts)
-	return &Handler{hub: link.NewHub("web", server, o.limits, o.network), server: server, origins: o.origins, coding: o.coding}
+	return &Handler{
+		hub: link.NewHub("web", server, o.limits, o.network), server: server, origins: o.origins, coding: o.coding,
+	}
 }
 
 // Poll gives the server what has arrived. It never waits. Call it before the
