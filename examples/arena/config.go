@@ -87,7 +87,7 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.StringVar(&c.transport, "transport", "memory", "memory, or udp for a loopback socket per client, by the clock")
 	fs.StringVar(&c.http, "http", "127.0.0.1:8080",
 		"`address` of the page, or of the next port if nobody asks for one;\n"+
-			"empty: none, as with -headless, -json, -serve, -connect, -clients, -transport")
+			"empty: none, as with -headless, -json, -serve, -connect, -clients\nor -transport")
 	fs.BoolVar(&c.open, "open", true, "open the page in a browser")
 	fs.StringVar(&c.serve, "serve", "", "be the server for clients that -connect to this UDP `address`;\n"+
 		"they simulate the bad network")
