@@ -872,11 +872,13 @@ class Panel {
 		const c = plot.c;
 		c.font = "11px Inter, system-ui, sans-serif";
 		c.fillStyle = TEXT;
+		c.strokeStyle = PANEL;
+		c.lineWidth = 4;
 		let free = plot.w;
 		for (const m of [...this.marked].reverse()) {
 			const x = plot.w - (now - m.at) / SECONDS * plot.w, w = c.measureText(m.label).width;
 			const left = x - w - 4 < 0 ? x + 4 : x - w - 4;
-			if (left + w <= free) { c.fillText(m.label, left, 10); free = left - 8; }
+			if (left + w <= free) { c.strokeText(m.label, left, 10); c.fillText(m.label, left, 10); free = left - 8; }
 		}
 	}
 

@@ -7,7 +7,7 @@ const SHOTS = ["#a9d8ff", "#ffc0a6", "#ffe3a6"];
 // Ships around their middle, nose along x: bots are needles, players chevrons.
 const NEEDLE = [11, 0, -8, 4.5, -5, 0, -8, -4.5], CHEVRON = [10, 0, -8, 8, -4, 0, -8, -8];
 const OUTLINES = [NEEDLE, CHEVRON, NEEDLE];
-const TRAIL = 16, TRAIL_GROUPS = 4, SAMPLE = 0.05; // samples kept, and seconds from one to the next
+const TRAIL = 16, SAMPLE = 0.05; // samples kept, and seconds from one to the next
 const SPARKS = 768, SPARK_LIFE = 0.9, BOOM_LIFE = 0.8;
 const SPARK_AGES = ["#fff6dd", "#ffd9a0", "rgba(255, 154, 90, 0.7)", "rgba(255, 123, 82, 0.35)"];
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -74,11 +74,10 @@ export class Field {
 		this.sparks = new Float32Array(SPARKS * 5); // x, y, velocity, age
 		this.sparks.fill(SPARK_LIFE);
 		this.spark = 0;
-		this.trails = Array.from({ length: TRAIL }, () => ({ n: 0, at: new Float32Array(0), team: new Uint8Array(0) }));
-		this.slot = 0;
-		this.sampled = 0;
-		this.ships = { n: 0, at: new Float32Array(0), team: new Uint8Array(0) };
+		this.trails = []; // by age and team: x, y to x, y
+		this.ships = [];  // where they were
 		this.wrecks = null;
+		this.sampled = 0;
 		this.camera = { x: 0, y: 0 };
 		this.own = null; // the row of the own ship
 		const r = random(3);
@@ -90,8 +89,8 @@ export class Field {
 		const canvas = this.canvas, ratio = Math.min(devicePixelRatio || 1, 2);
 		if (fit(canvas)) this.paintBack();
 		const w = this.w = canvas.clientWidth, h = this.h = canvas.clientHeight, c = this.c;
-		this.scale = Math.max(0.9, Math.sqrt(w * h) / 515);
-		this.size = Math.max(0.8, this.scale / 1.4);
+		this.scale = Math.max(0.9, Math.sqrt(w * h) / 620); // pixels a unit
+		this.size = Math.max(0.9, this.scale / 1.2);
 		this.find(rows, n);
 		this.sample(rows, n, options.dt);
 		c.setTransform(1, 0, 0, 1, 0, 0);
@@ -125,40 +124,35 @@ export class Field {
 		}
 	}
 
-	// sample adds a piece to every trail: a ship was the nearest one of its team, and a new wreck explodes.
+	// sample adds a piece to every trail: a ship was the nearest one of its team. A new wreck explodes.
 	sample(rows, n, dt) {
 		this.sampled += dt;
 		if (this.sampled < SAMPLE) return;
 		this.sampled = 0;
-		const old = this.ships, wrecks = [], t = this.trails[this.slot = (this.slot + 1) % TRAIL];
-		if (t.team.length < n) { t.at = new Float32Array(4 * n); t.team = new Uint8Array(n); }
-		const ships = this.spare?.team.length >= n ? this.spare : { at: new Float32Array(2 * n), team: new Uint8Array(n) };
-		ships.n = t.n = 0;
+		const trail = [[], [], []], ships = [], wrecks = [];
 		for (let i = 0; i < n * ROW; i += ROW) {
 			const team = rows[i + 1], x = rows[i + 2], y = rows[i + 3];
-			if (rows[i] === WRECK) wrecks.push(x, y);
-			if (rows[i] !== SHIP) continue;
-			let nearest = 14 * 14, from = -1;
-			for (let k = 0; k < old.n; k++) {
-				const dx = old.at[2 * k] - x, dy = old.at[2 * k + 1] - y, d = dx * dx + dy * dy;
-				if (d < nearest && old.team[k] === team) { nearest = d; from = k; }
+			if (rows[i] === WRECK) {
+				wrecks.push({ team, x, y });
+				if (this.wrecks && !this.nearest(this.wrecks, team, x, y, 8)) this.explode(x, y);
+			} else if (rows[i] === SHIP) {
+				const from = this.nearest(this.ships, team, x, y, 14);
+				if (from) trail[team].push(from.x, from.y, x, y);
+				ships.push({ team, x, y });
 			}
-			if (from >= 0) {
-				t.at.set([old.at[2 * from], old.at[2 * from + 1], x, y], 4 * t.n);
-				t.team[t.n++] = team;
-			}
-			ships.at[2 * ships.n] = x;
-			ships.at[2 * ships.n + 1] = y;
-			ships.team[ships.n++] = team;
 		}
-		this.spare = old;
+		this.trails = [trail, ...this.trails.slice(0, TRAIL - 1)];
 		this.ships = ships;
-		const had = this.wrecks;
-		for (let i = 0; had && i < wrecks.length; i += 2) {
-			const known = had.some((x, k) => k % 2 === 0 && Math.abs(x - wrecks[i]) < 8 && Math.abs(had[k + 1] - wrecks[i + 1]) < 8);
-			if (!known) this.explode(wrecks[i], wrecks[i + 1]);
-		}
 		this.wrecks = wrecks;
+	}
+
+	nearest(list, team, x, y, within) {
+		let best = within * within, found = null;
+		for (const s of list) {
+			const d = (s.x - x) ** 2 + (s.y - y) ** 2;
+			if (d < best && s.team === team) { best = d; found = s; }
+		}
+		return found;
 	}
 
 	explode(x, y) {
@@ -215,16 +209,12 @@ export class Field {
 		c.lineCap = "butt";
 		for (let team = 0; team < 3; team++) {
 			c.strokeStyle = COLOURS[team];
-			for (let group = 0; group < TRAIL_GROUPS; group++) {
+			for (let group = 0; group < 4; group++) {
 				c.beginPath();
-				for (let age = group * TRAIL / TRAIL_GROUPS; age < (group + 1) * TRAIL / TRAIL_GROUPS; age++) {
-					const t = this.trails[(this.slot - age + TRAIL) % TRAIL];
-					for (let k = 0; k < t.n; k++) {
-						if (t.team[k] !== team) continue;
-						const x = this.x(t.at[4 * k]), y = this.y(t.at[4 * k + 1]);
-						if (!this.seen(x, y)) continue;
-						c.moveTo(x, y);
-						c.lineTo(this.x(t.at[4 * k + 2]), this.y(t.at[4 * k + 3]));
+				for (const { [team]: t } of this.trails.slice(group * TRAIL / 4, (group + 1) * TRAIL / 4)) {
+					for (let k = 0; k < t.length; k += 4) {
+						const x = this.x(t[k]), y = this.y(t[k + 1]);
+						if (this.seen(x, y)) { c.moveTo(x, y); c.lineTo(this.x(t[k + 2]), this.y(t[k + 3])); }
 					}
 				}
 				c.globalAlpha = 0.3 - 0.07 * group;

@@ -48,6 +48,11 @@ async function compile() {
 async function load() {
 	put($("doing"), "Connecting…");
 	world("now");
+	await new Promise((done, no) => {
+		const loader = Object.assign(document.createElement("script"), { src: "/wasm_exec.js", onload: done });
+		loader.onerror = () => no(new Error("wasm_exec.js did not load"));
+		document.head.append(loader);
+	});
 	const go = new Go();
 	const { instance } = await WebAssembly.instantiateStreaming(fetch("/client.wasm"), go.importObject);
 	const ended = go.run(instance);
