@@ -20,7 +20,7 @@ const SLIDERS = [
 	{ key: "duplicate", label: "Duplication", max: 10, step: 0.1, words: percent, ...share },
 	{ key: "reorder", label: "Reordering", max: 10, step: 0.1, words: percent, ...share },
 	{
-		key: "bandwidthKbit", label: "Bandwidth limit", max: 100, step: 1, words: v => v ? unit(v, "kbit/s") : "none", free: v => !v,
+		key: "bandwidthKbit", label: "Bandwidth", max: 100, step: 1, words: v => v ? unit(v, "kbit/s") : "none", free: v => !v,
 		at: v => v ? Math.min(99, 99 * Math.log(v / LEAST) / Math.log(MOST / LEAST)) : 100,
 		of: at => at >= 100 ? 0 : Number((LEAST * (MOST / LEAST) ** (at / 99)).toPrecision(2)),
 	},

@@ -20,14 +20,12 @@ function random(seed) {
 	};
 }
 
-// fit gives a canvas the pixels that it covers, and reports whether it had others.
-function fit(canvas) {
+// fit gives a canvas the pixels that it covers, and returns how many there are to a pixel of the page.
+function fit(canvas, changed = () => {}) {
 	const ratio = Math.min(devicePixelRatio || 1, 2);
 	const w = Math.round(canvas.clientWidth * ratio), h = Math.round(canvas.clientHeight * ratio);
-	if (canvas.width === w && canvas.height === h) return false;
-	canvas.width = w;
-	canvas.height = h;
-	return true;
+	if (canvas.width !== w || canvas.height !== h) { canvas.width = w; canvas.height = h; changed(); }
+	return ratio;
 }
 
 // trace adds an outline to the path.
@@ -84,28 +82,28 @@ export class Field {
 		this.stars = Array.from({ length: 220 }, () => [r(), r(), r()]);
 	}
 
-	// frame draws. Options: own {name, shield, shieldMax, radius}, ghosts, dt in seconds.
-	frame(rows, n, options) {
-		const canvas = this.canvas, ratio = Math.min(devicePixelRatio || 1, 2);
-		if (fit(canvas)) this.paintBack();
-		const w = this.w = canvas.clientWidth, h = this.h = canvas.clientHeight, c = this.c;
+	// frame draws. Options: own {name, shield, shieldMax}, radius of interest, ghosts, dt in seconds.
+	frame(rows, n, { own, radius, ghosts, dt }) {
+		const canvas = this.canvas, ratio = fit(canvas, () => this.paintBack()), c = this.c, now = performance.now();
+		const w = this.w = canvas.clientWidth, h = this.h = canvas.clientHeight;
+		this.rows = rows;
+		this.n = n;
 		this.scale = Math.max(0.9, Math.sqrt(w * h) / 620); // pixels a unit
 		this.size = Math.max(0.9, this.scale / 1.2);
 		this.find(rows, n);
-		this.sample(rows, n, options.dt);
+		this.sample(rows, n, dt);
 		c.setTransform(1, 0, 0, 1, 0, 0);
 		c.drawImage(this.back, 0, 0);
 		c.setTransform(ratio, 0, 0, ratio, 0, 0);
 		this.drawSky();
 		this.drawTrails();
-		this.drawSparks(options.dt);
-		this.drawBullets(rows, n);
-		this.drawPowerUps(rows, n);
-		this.drawShips(rows, n);
-		if (options.ghosts) this.drawGhosts(rows, n);
-		this.drawOwn(rows, options.own);
-		const now = performance.now();
-		if (now - this.mapped >= 100) { this.mapped = now; this.drawMap(rows, n, options.own); }
+		this.drawSparks(dt);
+		this.drawBullets();
+		this.drawPowerUps();
+		this.drawShips();
+		if (ghosts) this.drawGhosts();
+		this.drawOwn(own);
+		if (now - this.mapped >= 100 && this.map.clientWidth) { this.mapped = now; this.drawMap(radius); }
 	}
 
 	x(x) { return (x - this.camera.x) * this.scale + this.w / 2; }
@@ -181,13 +179,34 @@ export class Field {
 		c.fillRect(0, 0, b.width, b.height);
 	}
 
+	// each calls f with the place on the canvas of all rows of a kind that are seen.
+	each(kind, f) {
+		const { rows } = this;
+		for (let i = 0; i < this.n * ROW; i += ROW) {
+			if (rows[i] !== kind) continue;
+			const x = this.x(rows[i + 2]), y = this.y(rows[i + 3]);
+			if (this.seen(x, y)) f(x, y, rows[i + 1], rows[i + 4], rows[i + 5], i);
+		}
+	}
+
+	pen(colour, width, dash = []) {
+		this.c.strokeStyle = colour;
+		this.c.lineWidth = width;
+		this.c.setLineDash(dash);
+		this.c.stroke();
+	}
+
+	circle(x, y, radius, from = 0, to = 2 * Math.PI) {
+		this.c.beginPath();
+		this.c.arc(x, y, radius, from, to);
+	}
+
 	drawSky() {
-		const { c, w, h, scale } = this;
+		const { c, w, h, scale, camera } = this, tile = Math.max(w, h, 640) + 4, wrap = v => (v % tile + tile) % tile;
 		c.beginPath();
 		for (const [sx, sy, far] of this.stars) {
-			const p = still.matches ? scale : scale * (0.25 + 0.5 * far), tile = Math.max(w, h, 640) + 4;
-			const x = ((sx * tile - this.camera.x * p) % tile + tile) % tile, y = ((sy * tile - this.camera.y * p) % tile + tile) % tile;
-			if (x < w && y < h) c.rect(x, y, 1 + far * 0.8, 1 + far * 0.8);
+			const p = still.matches ? scale : scale * (0.25 + 0.5 * far);
+			c.rect(wrap(sx * tile - camera.x * p), wrap(sy * tile - camera.y * p), 1 + far * 0.8, 1 + far * 0.8);
 		}
 		c.fillStyle = "rgba(180, 192, 202, 0.4)";
 		c.fill();
@@ -197,18 +216,15 @@ export class Field {
 			c.moveTo(x, this.y(-HALF)); c.lineTo(x, this.y(HALF));
 			c.moveTo(this.x(-HALF), y); c.lineTo(this.x(HALF), y);
 		}
-		c.strokeStyle = "rgba(140, 154, 166, 0.1)";
-		c.lineWidth = 1;
-		c.stroke();
-		c.strokeStyle = "#6b7884";
-		c.strokeRect(this.x(-HALF), this.y(-HALF), 2 * HALF * scale, 2 * HALF * scale);
+		this.pen("rgba(140, 154, 166, 0.1)", 1);
+		c.beginPath();
+		c.rect(this.x(-HALF), this.y(-HALF), 2 * HALF * scale, 2 * HALF * scale);
+		this.pen("#6b7884", 1);
 	}
 
 	drawTrails() {
 		const c = this.c;
-		c.lineCap = "butt";
 		for (let team = 0; team < 3; team++) {
-			c.strokeStyle = COLOURS[team];
 			for (let group = 0; group < 4; group++) {
 				c.beginPath();
 				for (const { [team]: t } of this.trails.slice(group * TRAIL / 4, (group + 1) * TRAIL / 4)) {
@@ -218,36 +234,30 @@ export class Field {
 					}
 				}
 				c.globalAlpha = 0.3 - 0.07 * group;
-				c.lineWidth = 2 - 0.3 * group;
-				c.stroke();
+				this.pen(COLOURS[team], 2 - 0.3 * group);
 			}
 		}
 		c.globalAlpha = 1;
 	}
 
 	drawSparks(dt) {
-		const c = this.c, s = this.sparks, k = this.scale;
-		for (const b of this.booms) b.age += dt;
-		this.booms = this.booms.filter(b => b.age < BOOM_LIFE);
+		const c = this.c, s = this.sparks, k = 0.03 * this.scale, r = 58 * this.size, slower = Math.exp(-2 * dt);
+		this.booms = this.booms.filter(b => (b.age += dt) < BOOM_LIFE);
 		for (const b of this.booms) {
-			const x = this.x(b.x), y = this.y(b.y), r = 58 * this.size;
-			if (!this.seen(x, y, r)) continue;
+			const x = this.x(b.x), y = this.y(b.y);
 			c.globalAlpha = 1 - b.age / BOOM_LIFE;
-			c.drawImage(this.boom, x - r, y - r, 2 * r, 2 * r);
+			if (this.seen(x, y, r)) c.drawImage(this.boom, x - r, y - r, 2 * r, 2 * r);
 		}
 		c.globalAlpha = 1;
-		c.lineWidth = 1.5;
-		for (let age = 0; age < SPARK_AGES.length; age++) {
+		SPARK_AGES.forEach((colour, age) => {
 			c.beginPath();
 			for (let i = 0; i < s.length; i += 5) {
 				if (s[i + 4] >= SPARK_LIFE || Math.floor(s[i + 4] / SPARK_LIFE * SPARK_AGES.length) !== age) continue;
 				const x = this.x(s[i]), y = this.y(s[i + 1]);
-				if (this.seen(x, y)) { c.moveTo(x, y); c.lineTo(x + s[i + 2] * 0.03 * k, y + s[i + 3] * 0.03 * k); }
+				if (this.seen(x, y)) { c.moveTo(x, y); c.lineTo(x + s[i + 2] * k, y + s[i + 3] * k); }
 			}
-			c.strokeStyle = SPARK_AGES[age];
-			c.stroke();
-		}
-		const slower = Math.exp(-2 * dt);
+			this.pen(colour, 1.5);
+		});
 		for (let i = 0; i < s.length; i += 5) {
 			s[i] += s[i + 2] * dt; s[i + 1] += s[i + 3] * dt;
 			s[i + 2] *= slower; s[i + 3] *= slower;
@@ -255,165 +265,123 @@ export class Field {
 		}
 	}
 
-	drawBullets(rows, n) {
+	drawBullets() {
 		const c = this.c, long = 5.5 * this.size;
 		c.lineCap = "round";
 		for (let team = 0; team < 3; team++) {
 			c.beginPath();
-			for (let i = 0; i < n * ROW; i += ROW) {
-				if (rows[i] !== BULLET || rows[i + 1] !== team) continue;
-				const x = this.x(rows[i + 2]), y = this.y(rows[i + 3]);
-				if (!this.seen(x, y)) continue;
-				const dx = Math.cos(rows[i + 4]) * long, dy = Math.sin(rows[i + 4]) * long;
-				c.moveTo(x - dx, y - dy);
-				c.lineTo(x + dx, y + dy);
-			}
+			this.each(BULLET, (x, y, of, angle) => {
+				if (of !== team) return;
+				const dx = Math.cos(angle) * long, dy = Math.sin(angle) * long;
+				c.moveTo(x - dx, y - dy); c.lineTo(x + dx, y + dy);
+			});
 			c.globalAlpha = 0.55;
-			c.strokeStyle = COLOURS[team];
-			c.lineWidth = 4;
-			c.stroke();
+			this.pen(COLOURS[team], 4);
 			c.globalAlpha = 1;
-			c.strokeStyle = SHOTS[team];
-			c.lineWidth = 1.75;
-			c.stroke();
+			this.pen(SHOTS[team], 1.75);
 		}
 		c.lineCap = "butt";
 	}
 
-	// drawPowerUps draws a plus for hull, two for more hull, and a bar for ammunition.
-	drawPowerUps(rows, n) {
-		const c = this.c, r = 6.5;
+	// drawPowerUps draws a plus for hull, in two frames for more of it, and a bar for ammunition.
+	drawPowerUps() {
+		const c = this.c, frame = (x, y, r) => { c.moveTo(x, y - r); c.lineTo(x + r, y); c.lineTo(x, y + r); c.lineTo(x - r, y); c.closePath(); };
 		c.beginPath();
-		for (let i = 0; i < n * ROW; i += ROW) {
-			if (rows[i] !== POWER_UP) continue;
-			const x = Math.round(this.x(rows[i + 2])), y = Math.round(this.y(rows[i + 3])), kind = rows[i + 5];
-			if (!this.seen(x, y)) continue;
-			c.moveTo(x, y - r); c.lineTo(x + r, y); c.lineTo(x, y + r); c.lineTo(x - r, y); c.closePath();
+		this.each(POWER_UP, (x, y, team, angle, kind) => {
+			frame(x, y, 6.5);
+			if (kind === 2) frame(x, y, 9.5);
 			c.moveTo(x - 3, y); c.lineTo(x + 3, y);
 			if (kind < 3) { c.moveTo(x, y - 3); c.lineTo(x, y + 3); }
-			if (kind === 2) { const o = r + 3; c.moveTo(x, y - o); c.lineTo(x + o, y); c.lineTo(x, y + o); c.lineTo(x - o, y); c.closePath(); }
-		}
-		c.strokeStyle = "#f1f5f7";
-		c.lineWidth = 1.25;
-		c.stroke();
+		});
+		this.pen("#f1f5f7", 1.25);
 	}
 
-	// outlines traces all rows of a kind and team.
-	outlines(rows, n, kind, team) {
+	// outlines makes a path of all ships of a kind and team.
+	outlines(kind, only = -1) {
 		this.c.beginPath();
-		for (let i = 0; i < n * ROW; i += ROW) {
-			if (rows[i] !== kind || (team >= 0 && rows[i + 1] !== team)) continue;
-			const x = this.x(rows[i + 2]), y = this.y(rows[i + 3]);
-			if (this.seen(x, y)) trace(this.c, OUTLINES[rows[i + 1]], x, y, rows[i + 4], this.size * (rows[i + 1] === YOU ? 1.25 : 1));
-		}
+		this.each(kind, (x, y, team, angle) => {
+			if (only < 0 || team === only) trace(this.c, OUTLINES[team], x, y, angle, this.size * (team === YOU ? 1.25 : 1));
+		});
 	}
 
-	drawShips(rows, n) {
-		const c = this.c;
-		c.lineWidth = 1;
-		this.outlines(rows, n, WRECK, -1);
-		c.strokeStyle = "rgba(140, 154, 166, 0.4)";
-		c.stroke();
+	drawShips() {
+		this.outlines(WRECK);
+		this.pen("rgba(140, 154, 166, 0.4)", 1);
 		for (let team = 0; team < 3; team++) {
-			this.outlines(rows, n, SHIP, team);
-			c.fillStyle = COLOURS[team];
-			c.fill();
+			this.outlines(SHIP, team);
+			this.c.fillStyle = COLOURS[team];
+			this.c.fill();
 		}
 	}
 
-	// drawGhosts draws where the server has ships, and lines to where they are shown.
-	drawGhosts(rows, n) {
-		const c = this.c;
-		c.lineWidth = 1;
+	// drawGhosts draws where the server has ships, and lines to where they are shown: at the ghost's distance.
+	drawGhosts() {
+		const c = this.c, rows = this.rows;
 		c.beginPath();
-		for (let i = 0; i < n * ROW; i += ROW) {
-			if (rows[i] !== GHOST || !this.seen(this.x(rows[i + 2]), this.y(rows[i + 3]))) continue;
-			let nearest = 1, to = -1; // the ship at the ghost's distance
-			for (let k = 0; k < n * ROW; k += ROW) {
-				if (rows[k] !== SHIP || rows[k + 1] !== rows[i + 1]) continue;
-				const off = Math.abs(Math.hypot(rows[k + 2] - rows[i + 2], rows[k + 3] - rows[i + 3]) - rows[i + 5]);
+		this.each(GHOST, (x, y, team, angle, distance, i) => {
+			let nearest = 1, to = -1;
+			for (let k = 0; k < this.n * ROW; k += ROW) {
+				if (rows[k] !== SHIP || rows[k + 1] !== team) continue;
+				const off = Math.abs(Math.hypot(rows[k + 2] - rows[i + 2], rows[k + 3] - rows[i + 3]) - distance);
 				if (off < nearest) { nearest = off; to = k; }
 			}
-			if (to < 0) continue;
-			c.moveTo(this.x(rows[i + 2]), this.y(rows[i + 3]));
-			c.lineTo(this.x(rows[to + 2]), this.y(rows[to + 3]));
-		}
-		c.strokeStyle = "#ff9fdc";
-		c.stroke();
-		this.outlines(rows, n, GHOST, -1);
-		c.strokeStyle = "rgba(255, 255, 255, 0.6)";
-		c.stroke();
+			if (to >= 0) { c.moveTo(x, y); c.lineTo(this.x(rows[to + 2]), this.y(rows[to + 3])); }
+		});
+		this.pen("#ff9fdc", 1);
+		this.outlines(GHOST);
+		this.pen("rgba(255, 255, 255, 0.6)", 1);
 	}
 
-	drawOwn(rows, own) {
-		if (this.own === null || rows[this.own] !== SHIP) return;
-		const c = this.c, x = this.x(this.camera.x), y = this.y(this.camera.y), angle = rows[this.own + 4];
-		c.strokeStyle = COLOURS[YOU];
-		c.lineWidth = 1.75;
-		c.beginPath();
-		c.arc(x, y, 24, 0, 2 * Math.PI);
-		c.stroke();
-		c.globalAlpha = 0.45;
-		c.lineWidth = 1;
-		c.setLineDash([5, 5]);
+	drawOwn(own) {
+		if (this.own === null || this.rows[this.own] !== SHIP) return;
+		const c = this.c, x = this.w / 2, y = this.h / 2, angle = this.rows[this.own + 4], half = Math.PI / 2 * own.shield / own.shieldMax;
+		this.circle(x, y, 24);
+		this.pen(COLOURS[YOU], 1.75);
 		c.beginPath();
 		c.moveTo(x + Math.cos(angle) * 30, y + Math.sin(angle) * 30);
 		c.lineTo(x + Math.cos(angle) * 130, y + Math.sin(angle) * 130);
-		c.stroke();
-		c.setLineDash([]);
+		c.globalAlpha = 0.45;
+		this.pen(COLOURS[YOU], 1, [5, 5]);
 		c.globalAlpha = 1;
-		if (own.shield > 0) {
-			const half = Math.PI / 2 * own.shield / own.shieldMax;
-			c.strokeStyle = COLOURS[0];
-			c.lineWidth = 3;
-			c.beginPath();
-			c.arc(x, y, 28, -Math.PI / 2 - half, -Math.PI / 2 + half);
-			c.stroke();
-		}
+		this.circle(x, y, 28, -Math.PI / 2 - half, -Math.PI / 2 + half);
+		this.pen(COLOURS[0], 3);
 		c.font = "600 12px Inter, system-ui, sans-serif";
 		c.textAlign = "center";
-		c.lineWidth = 3;
 		c.strokeStyle = "#05070a";
-		c.strokeText(own.name, x, y + 43);
 		c.fillStyle = COLOURS[YOU];
+		c.strokeText(own.name, x, y + 43);
 		c.fillText(own.name, x, y + 43);
 	}
 
-	drawMap(rows, n, own) {
-		const map = this.map, c = map.getContext("2d"), ratio = Math.min(devicePixelRatio || 1, 2);
-		fit(map);
-		const side = map.clientWidth, k = side / (2 * HALF), at = v => (v + HALF) * k;
-		if (!side) return;
+	drawMap(radius) {
+		const { map, rows } = this, c = map.getContext("2d"), ratio = fit(map), side = map.clientWidth;
+		const k = side / (2 * HALF), at = v => (v + HALF) * k, x = at(this.camera.x), y = at(this.camera.y);
+		const w = this.w / this.scale * k, h = this.h / this.scale * k;
 		c.setTransform(ratio, 0, 0, ratio, 0, 0);
 		c.clearRect(0, 0, side, side);
 		for (let team = 0; team < 2; team++) {
 			c.fillStyle = COLOURS[team];
-			for (let i = 0; i < n * ROW; i += ROW) {
+			for (let i = 0; i < this.n * ROW; i += ROW) {
 				if (rows[i] === SHIP && rows[i + 1] === team) c.fillRect(at(rows[i + 2]) - 1, at(rows[i + 3]) - 1, 2, team ? 3 : 2);
 			}
 		}
-		const x = at(this.camera.x), y = at(this.camera.y);
-		c.lineWidth = 1;
 		c.strokeStyle = "#8c9aa6";
-		c.strokeRect(x - this.w / this.scale * k / 2, y - this.h / this.scale * k / 2, this.w / this.scale * k, this.h / this.scale * k);
+		c.setLineDash([]);
+		c.strokeRect(x - w / 2, y - h / 2, w, h);
 		if (this.own === null) return;
 		c.fillStyle = c.strokeStyle = COLOURS[YOU];
-		c.beginPath();
-		c.arc(x, y, 3, 0, 2 * Math.PI);
-		c.fill();
-		if (!own.radius) return;
+		c.fillRect(x - 2.5, y - 2.5, 5, 5);
+		if (!radius) return;
 		c.setLineDash([3, 3]);
 		c.beginPath();
-		c.arc(x, y, own.radius * k, 0, 2 * Math.PI);
+		c.arc(x, y, radius * k, 0, 2 * Math.PI);
 		c.stroke();
-		c.setLineDash([]);
 	}
 }
 
 // drawStill draws what is behind the page until the game is there.
 export function drawStill(canvas) {
-	fit(canvas);
-	const c = canvas.getContext("2d"), r = random(5), ratio = Math.min(devicePixelRatio || 1, 2);
+	const ratio = fit(canvas), c = canvas.getContext("2d"), r = random(5);
 	const w = canvas.clientWidth, h = canvas.clientHeight;
 	c.setTransform(ratio, 0, 0, ratio, 0, 0);
 	c.clearRect(0, 0, w, h);

@@ -172,11 +172,8 @@ class Page {
 		while (this.frames[0] < now - 1000) this.frames.shift();
 		if (now - this.read >= 100) { this.read = now; this.write(now); }
 		if (document.hidden) return;
-		const own = this.status.own;
-		f.frame(rows, n, {
-			dt: Math.min(dt, 100) / 1000, ghosts: this.status.ghosts,
-			own: { name: own.name, shield: own.shield, shieldMax: own.shieldMax, radius: this.status.radius },
-		});
+		const { own, radius, ghosts } = this.status;
+		f.frame(rows, n, { own, radius, ghosts, dt: Math.min(dt, 100) / 1000 });
 	}
 
 	write(now) {
