@@ -77,26 +77,26 @@ export function combine(client, server, number) {
 	let share = null; // of the server's bandwidth
 	return async since => {
 		const [s, c] = await Promise.all([server(theirs.data ? theirs.next : 0, number()).catch(() => null), client(since)]);
-		if (!s) return c;
-		theirs.take(s);
-		if (s.peer) mine.take(s.peer);
+		if (s) theirs.take(s);
+		if (s?.peer) mine.take(s.peer);
+		if (!theirs.data) return c;
 		const n = c.samples.time.length;
-		const tail = values => {
-			const last = n ? (values || []).slice(-n) : [];
+		const tail = values => { // nothing while the server does not answer
+			const last = n && s ? (values || []).slice(-n) : [];
 			return [...Array(n - last.length).fill(null), ...last];
 		};
 		const all = tail(theirs.samples.bandwidth);
 		c.stack = theirs.stack.map(part => tail(part).map((v, i) =>
 			v === null || !all[i] ? null : v / all[i] * c.samples.bandwidth[i]));
-		c.components = s.components;
+		c.components = theirs.data.components;
 		c.samples.messages = tail(theirs.samples.messages).map((v, i) =>
 			v === null || !all[i] ? null : v / all[i] * c.samples.bandwidth[i]);
 		for (const key of ["sent", "hidden", "room", "turn", "full"]) c.samples[key] = tail(mine.samples[key]);
 		c.samples.encode = tail(theirs.samples.work);
-		c.counters.Entries = s.counters.Entries;
+		c.counters.Entries = theirs.data.counters.Entries;
 		share = all.map((v, i) => v ? c.samples.bandwidth[i] / v : null).findLast(v => v !== null) ?? share;
 		c.share = share;
-		c.mtu = s.mtu;
+		c.mtu = theirs.data.mtu;
 		return c;
 	};
 }
@@ -463,7 +463,9 @@ class Panel {
 
 	take(data, fresh) {
 		const first = !this.all.data, begins = data.samples.time[0];
-		if (data.next < this.all.next || !fresh && begins < this.all.last("time")) { // another inspector
+		const others = !first && data.components.length !== this.all.data.components.length;
+		if (data.next < this.all.next || others || !fresh && begins < this.all.last("time")) { // another inspector
+			if (this.open !== null) this.show(null);
 			this.order = null;
 			this.history = [];
 			fresh = true;
@@ -793,7 +795,7 @@ class Panel {
 			const width = `${most ? Math.round(1000 * (kbits || 0) / most) / 10 : 0}%`;
 			if (bar.firstChild.style.width !== width) bar.firstChild.style.width = width;
 			put(value, withUnit(kbits, 0, "kbit/s"));
-			put(saved, you || !kbits ? "" : `${number(total ? 100 * (1 - total / kbits) : null, 1)}\u00a0% saved`);
+			put(saved, you || !kbits ? "" : `${number(total >= 0.5 ? 100 * (1 - total / kbits) : null, 1)}\u00a0% saved`);
 		});
 	}
 

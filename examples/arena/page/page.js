@@ -33,7 +33,7 @@ async function compile() {
 			server("done");
 			const share = s.of ? s.packages / s.of : 1 - Math.exp(-s.seconds / 13);
 			progress(s.done ? 0.95 : 0.9 * Math.min(share, 1), s.seconds);
-			code(s.done ? "done" : "now", s.of ? `${s.packages} of ${s.of} packages` : "");
+			code(s.done ? "done" : "now", s.of && !s.done ? `${s.packages} of ${s.of} packages` : "");
 			fail(s.error);
 			if (s.done) return;
 		} catch (e) {
@@ -67,7 +67,7 @@ try {
 	const { remember, play } = await import("./play.js");
 	remember();
 	const { ended } = await load();
-	await play(ended, why => { if (why) fail(why); progress(1); });
+	await play(ended, why => { fail(why); progress(1); });
 	redraw.disconnect();
 	document.body.classList.remove("waiting");
 } catch (e) {

@@ -92,7 +92,7 @@ class Page {
 		this.before = performance.now();
 		this.read = 0;  // when the status was read
 		this.wrote = 0; // when slow words were written
-		this.heard = { tick: 0, at: this.before };
+		this.latest = { tick: 0, at: this.before };
 		this.build();
 	}
 
@@ -178,7 +178,7 @@ class Page {
 
 	write(now) {
 		const s = this.status = this.meter.status = this.arena.status(), { own, match } = s;
-		if (s.tick !== this.heard.tick) this.heard = { tick: s.tick, at: now };
+		if (s.tick !== this.latest.tick) this.latest = { tick: s.tick, at: now };
 		this.writeTop(s);
 		const pips = ({ bar, value }, n, max) => {
 			[...bar.children].forEach((p, i) => p.classList.toggle("on", i < n));
@@ -248,13 +248,13 @@ class Page {
 		if (match.phase === "warm-up") return `Warm-up: guns work in ${clock(match.clock)}`;
 		if (match.phase === "over") return match.leaders[0] ? `Round over: ${match.leaders[0].name} wins with ${match.leaders[0].kills}` : "Round over";
 		if (own.ship < 0) return "Waiting for a ship";
-		return own.alive ? "" : `Destroyed. Back in ${Math.ceil(own.respawnIn)}\u00a0s`;
+		return own.alive ? "" : `Destroyed. Back in ${Math.max(1, Math.ceil(own.respawnIn))}\u00a0s`;
 	}
 
 	writeLost(s, now) {
 		const lost = this.gone || s.state === "lost";
 		if (lost) {
-			const silent = (now - this.heard.at) / 1000;
+			const silent = (now - this.latest.at) / 1000;
 			const why = (this.gone || s.why).replace(/^\w+: /, "");
 			put($("lost-why"), `Nothing has arrived for ${number(silent)}\u00a0s. The view stands still at tick ${number(s.tick)}.` +
 				(this.gone ? "" : " The client keeps trying.") + (why ? ` (${why})` : ""));
@@ -274,8 +274,8 @@ export async function play(ended, waiting) {
 	};
 	requestAnimationFrame(run);
 	setInterval(() => { if (document.hidden) page.frame(performance.now()); }, 100); // nothing is drawn then, but packets arrive
-	while (page.status.state !== "connected" || !page.status.entities) {
-		waiting(page.status.why);
+	for (const began = performance.now(); page.status.state !== "connected" || !page.status.entities;) {
+		waiting(performance.now() - began > 3000 ? page.status.why : "");
 		await new Promise(done => setTimeout(done, 50));
 	}
 }
