@@ -147,7 +147,7 @@ func goTool(ctx context.Context, args ...string) (string, error) {
 	var failed *exec.ExitError
 	switch {
 	case errors.As(err, &failed):
-		return "", fmt.Errorf("run the arena in a clone of its repository, from which the client for the page is compiled: "+
+		return "", fmt.Errorf("run the arena in a clone of its repository, since the page's client is compiled there: "+
 			"go %s: %s", args[0], bytes.TrimSpace(failed.Stderr))
 	case err != nil:
 		return "", noGo(err)

@@ -123,7 +123,7 @@ func TestHowManyClients(t *testing.T) {
 	require.Equal(t, 2, testConfig(t, "-serve", ":0", "-clients", "2").clients)
 }
 
-func TestAPageIsServedUnlessTheFlagsSayOtherwise(t *testing.T) {
+func TestAPageIsServedUnlessFlagsAskForSomethingElse(t *testing.T) {
 	parse := func(args ...string) config {
 		c, err := parseFlags(args, io.Discard)
 		require.NoError(t, err)

@@ -204,7 +204,7 @@ func (p *page) serveState(w http.ResponseWriter, _ *http.Request) { writeJSON(w,
 // position and its heading, 4 bytes each.
 func (p *page) serveGhosts(w http.ResponseWriter, _ *http.Request) {
 	p.looked.Store(time.Now().UnixMilli())
-	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Type", "application/x-arena-ships")
 	if ships := p.ghosts.Load(); ships != nil {
 		_, _ = w.Write(*ships) // lost: the page asks again
 	}

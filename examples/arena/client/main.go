@@ -140,10 +140,10 @@ func (c *client) frame(ms float64, controls js.Value) {
 		c.session, c.wished = session, false
 	}
 	if !c.wished && c.Client.Status() == replication.StatusConnected {
-		c.wished = c.Player.Wish(c.wish) == nil
+		c.wished = c.Wish(c.wish) == nil
 	}
 	c.lamp.update(c.Client.Stats(), now)
-	c.view.draw(c, dt)
+	c.view.draw(c)
 }
 
 // turnRate is by how much the keys turn the wanted course, in radians per second: as fast as ships do.
@@ -254,20 +254,21 @@ func (c *client) status() map[string]any {
 		"transport": c.wire.kind(), "state": state, "why": why,
 		"tick": float64(c.Client.Tick()), "settled": float64(tick), "entities": c.view.entities, "sum": c.sum,
 		"own": c.view.ownStatus(c, now), "match": c.view.matchStatus(c.Ship),
-		"lamp": lamp, "lampTick": lampTick, "compared": float64(stats.HashesCompared), "diverged": float64(stats.Diverged),
+		"lamp": lamp, "lampTick": lampTick,
+		"compared": float64(stats.HashesCompared), "diverged": float64(stats.Diverged),
 		"delay": delay, "starved": float64(shown.Starved), "frames": float64(shown.Frames),
 		"ghostError": c.view.ghostError(), "interpolation": !c.newest, "ghosts": c.ghosts.wanted,
 		"coding": c.coding, "sendRate": math.Round(60 / float64(c.wish.Every)), "radius": int(c.wish.Radius),
 	}
 }
 
-// lamp says whether this world equals the server's, by the hashes of entities that the server sends.
+// lamp shows whether this world equals the server's, by the hashes of entities that the server sends.
 type lamp struct {
 	compared, diverged uint64
 	equalAt, differsAt time.Time // the latest comparisons
 }
 
-// Comparisons older than that say nothing.
+// lampTime is for how long a comparison counts.
 const lampTime = 3 * time.Second
 
 func (l *lamp) update(s replication.ClientStats, now time.Time) {

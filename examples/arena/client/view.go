@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"syscall/js"
@@ -108,54 +109,16 @@ func newView(w *ecs.World) *view {
 }
 
 // draw makes the rows.
-func (v *view) draw(c *client, dt time.Duration) {
+func (v *view) draw(c *client) {
 	v.rows, v.entities = v.rows[:0], 0
 	v.frame++
 	v.players = 0
 	for id, e := range c.Client.Entities() {
 		v.entities++
-		if match := v.status.Get(e); match != nil {
-			v.match = *match
-			continue
-		}
-		if !c.newest && !c.Shown.Shown(e) {
-			continue
-		}
-		newest, drawn := v.place.Get(e)
-		if newest == nil {
-			continue
-		}
-		at := *newest
-		if drawn != nil && !c.newest {
-			at = game.Position(*drawn)
-		}
-		switch {
-		case v.ship.Get(e) != nil:
-			v.drawShip(c, e, at)
-		case v.bullet.Get(e) != nil:
-			f := v.flights[id]
-			if drawn != nil && (newest.X != drawn.X || newest.Y != drawn.Y) {
-				f.angle = float32(math.Atan2(float64(newest.Y-drawn.Y), float64(newest.X-drawn.X)))
-			}
-			f.frame = v.frame
-			v.flights[id] = f
-			v.add(kindBullet, v.team(c, int(v.bullet.Get(e).Owner)), at, f.angle, 0)
-		case v.powerUp.Get(e) != nil:
-			if kind := v.powerUp.Get(e).Kind; kind != game.NoPowerUp {
-				v.add(kindPowerUp, teamBot, at, 0, float32(kind))
-			}
-		}
+		v.drawEntity(c, id, e)
 	}
-	for id, f := range v.flights {
-		if f.frame != v.frame {
-			delete(v.flights, id)
-		}
-	}
-	for number, s := range v.ships {
-		if s.frame != v.frame {
-			delete(v.ships, number)
-		}
-	}
+	maps.DeleteFunc(v.flights, func(_ replication.NetID, f flight) bool { return f.frame != v.frame })
+	maps.DeleteFunc(v.ships, func(_ int, s *ship) bool { return s.frame != v.frame })
 	if own := v.ships[c.Ship]; own != nil {
 		if v.own.alive && !own.alive {
 			v.diedAt = time.Now()
@@ -165,6 +128,37 @@ func (v *view) draw(c *client, dt time.Duration) {
 		v.own.alive = false
 	}
 	v.drawGhosts(c)
+}
+
+func (v *view) drawEntity(c *client, id replication.NetID, e ecs.Entity) {
+	if match := v.status.Get(e); match != nil {
+		v.match = *match
+		return
+	}
+	newest, drawn := v.place.Get(e)
+	if newest == nil || !c.newest && !c.Shown.Shown(e) {
+		return
+	}
+	at := *newest
+	if drawn != nil && !c.newest {
+		at = game.Position(*drawn)
+	}
+	switch {
+	case v.ship.Get(e) != nil:
+		v.drawShip(c, e, at)
+	case v.bullet.Get(e) != nil:
+		f := v.flights[id]
+		if drawn != nil && (newest.X != drawn.X || newest.Y != drawn.Y) {
+			f.angle = float32(math.Atan2(float64(newest.Y-drawn.Y), float64(newest.X-drawn.X)))
+		}
+		f.frame = v.frame
+		v.flights[id] = f
+		v.add(kindBullet, v.team(c, int(v.bullet.Get(e).Owner)), at, f.angle, 0)
+	case v.powerUp.Get(e) != nil:
+		if kind := v.powerUp.Get(e).Kind; kind != game.NoPowerUp {
+			v.add(kindPowerUp, teamBot, at, 0, float32(kind))
+		}
+	}
 }
 
 // drawShip draws a ship or its wreck.
@@ -284,7 +278,8 @@ func (v *view) ownStatus(c *client, now time.Time) map[string]any {
 		respawn = max(0, respawnSeconds-now.Sub(v.diedAt).Seconds())
 	}
 	return map[string]any{
-		"ship": c.Ship, "name": c.Name, "hull": o.hull, "hullMax": 10, "shield": o.shield, "shieldMax": 3, "ammo": o.ammo,
+		"ship": c.Ship, "name": c.Name, "ammo": o.ammo,
+		"hull": o.hull, "hullMax": 10, "shield": o.shield, "shieldMax": 3,
 		"x": o.x, "y": o.y, "angle": o.angle, "alive": o.alive, "respawnIn": respawn,
 		"kills": int(o.score.Kills), "deaths": int(o.score.Deaths),
 	}
