@@ -32,8 +32,9 @@ var shots = flag.String("shots", "", "`directory` for screenshots")
 // limit is for all steps, once the programs are compiled.
 const limit = 90 * time.Second
 
-// startArena starts the arena and returns the address of its page.
-func startArena(t *testing.T) (url string) {
+// startArena starts the arena and returns the address of its page, and what ends it by Ctrl-C and returns what it
+// printed.
+func startArena(t *testing.T) (url string, end func() string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "arena")
 	build := exec.Command("go", "build", "-o", program, "./examples/arena")
@@ -58,7 +59,7 @@ func startArena(t *testing.T) (url string) {
 			}
 		}
 	}()
-	t.Cleanup(func() {
+	end = sync.OnceValue(func() string {
 		check(t, arena.Process.Signal(syscall.SIGINT))
 		<-done
 		err := arena.Wait()
@@ -66,7 +67,10 @@ func startArena(t *testing.T) (url string) {
 		if err != nil || !strings.Contains(text, "client  lost") {
 			t.Errorf("Ctrl-C does not end with the table: %v\n%s", err, text)
 		}
-		if t.Failed() {
+		return text
+	})
+	t.Cleanup(func() {
+		if text := end(); t.Failed() {
 			t.Log(text)
 		}
 	})
@@ -75,7 +79,7 @@ func startArena(t *testing.T) (url string) {
 	case <-time.After(time.Minute):
 		t.Fatal("the arena prints no address")
 	}
-	return url
+	return url, end
 }
 
 func check(t *testing.T, err error) {
@@ -143,6 +147,7 @@ type status struct {
 	Transport, State, Why, Sum, Lamp string
 	Entities                         int
 	Diverged, Compared, Tick         float64
+	GhostError                       float64
 	Own                              struct {
 		X, Y, Angle float64
 		Alive       bool
@@ -278,7 +283,7 @@ func (p *tab) shoot(name string) {
 func TestPage(t *testing.T) {
 	began := time.Now()
 	step := func(what string) { t.Logf("%5.1f s  %s", time.Since(began).Seconds(), what) }
-	url := startArena(t)
+	url, end := startArena(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-background-timer-throttling", true), chromedp.Flag("disable-renderer-backgrounding", true),
 		chromedp.Flag("disable-backgrounding-occluded-windows", true))
@@ -395,6 +400,27 @@ func TestPage(t *testing.T) {
 	compareWorlds(t, ada, zoe)
 	step("Compact, and a radius")
 
+	js[int](ada, `arena.set("ghosts", true), 1`)
+	ada.until("ghosts of ships", 3*time.Second, func(s status) bool { return s.GhostError > 0 && s.GhostError < 100 })
+	js[int](ada, `arena.set("ghosts", false), 1`)
+	js[int](ada, `arena.set("pauseClient", 1500), 1`)
+	paused := ada.status().Tick
+	time.Sleep(time.Second)
+	if now := ada.status().Tick; now > paused+5 {
+		t.Errorf("a client that pauses goes on from tick %v to %v", paused, now)
+	}
+	ada.until("the present after a pause", 3*time.Second, func(s status) bool { return s.Tick > paused+90 })
+	before = ada.latest("age", 1)
+	js[int](ada, `arena.set("stopAcks", true), 1`)
+	time.Sleep(2 * time.Second)
+	if after = ada.latest("age", 1); after <= 1.5*before {
+		t.Errorf("without acknowledgements baselines are %.1f ticks old, with them %.1f", after, before)
+	}
+	js[int](ada, `arena.set("stopAcks", false), 1`)
+	ada.until("a green lamp", 5*time.Second, equal)
+	compareWorlds(t, ada, zoe)
+	step("ghosts, a pause, no acknowledgements")
+
 	check(t, chromedp.Do(zoe.ctx, chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile, chromedp.EmulateTouch)))
 	time.Sleep(time.Second)
 	zoe.shoot("phone-play")
@@ -407,6 +433,9 @@ func TestPage(t *testing.T) {
 	}
 	if took := time.Since(began); took > limit {
 		t.Errorf("it took %v, more than %v", took, limit)
+	}
+	if text := end(); strings.Count(text, "  equal\n") < 2 {
+		t.Errorf("the worlds of two tabs are not equal at the end:\n%s", text)
 	}
 }
 
