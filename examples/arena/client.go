@@ -18,18 +18,14 @@ type client struct {
 	world   ecs.World
 	receive func() // gives the client what has arrived
 	close   func() // its connection
-	reader  *reader
+	reader  *game.Reader
 	scratch []uint64
 
 	// Comparisons: with the record tick by tick, by a server in this process.
 	checks, mismatches int
 	tooOld             int // entities older than the record
 
-	// The answer to the message Final, of a server elsewhere.
-	final           *game.Final
-	tries           int
-	compared, equal bool
-	over            bool // the server has ended the fight
+	over bool // the server has ended the fight
 }
 
 func newClient(i int) *client {
@@ -37,8 +33,7 @@ func newClient(i int) *client {
 	schema, name := game.NewSchema(), game.BotName(i)
 	library := replication.NewClient(&c.world, schema, replication.WithJoinData([]byte(name)))
 	c.Player = game.NewPlayer(name, &c.world, library)
-	c.reader = newReader(&c.world, schema)
-	replication.OnServerMessage(library, func(m game.Final) { c.final = &m })
+	c.reader = game.NewReader(&c.world, schema)
 	return c
 }
 
@@ -69,7 +64,7 @@ func (c *client) ticks(d time.Duration) float64 { return d.Seconds() * float64(c
 func (c *client) check(t *truth) {
 	for id, e := range c.Client.Entities() {
 		tick, _ := c.Client.StateTick(e)
-		c.scratch = c.reader.codes(e, c.scratch[:0])
+		c.scratch = c.reader.Codes(e, c.scratch[:0])
 		switch t.check(id, tick, c.scratch) {
 		case tooOld:
 			c.tooOld++
@@ -82,27 +77,4 @@ func (c *client) check(t *truth) {
 }
 
 // equals reports whether the client shows exactly the latest record.
-func (c *client) equals(t *truth) bool { return c.reader.census(c.Client.Entities()) == t.census() }
-
-// judge compares the world with that at the end of the fight, once the client shows it, and answers.
-func (c *client) judge() {
-	if c.final == nil || c.compared {
-		return
-	}
-	end := replication.Tick(c.final.Tick)
-	settled, ok := c.Client.Settled()
-	if c.Shown != nil && ok {
-		var shown replication.Time
-		shown, ok = c.Shown.Time()
-		ok = ok && !newer(end, shown.Tick)
-	}
-	if !ok || newer(end, settled) {
-		return
-	}
-	c.equal = c.reader.census(c.Client.Entities()) == census{int(c.final.Entities), c.final.Sum}
-	if c.tries++; !c.equal && c.tries < frameRate {
-		return // the ends of entities that arrived late are shown a frame later
-	}
-	// If the message can't be sent now, a later frame does.
-	c.compared = replication.SendToServer(c.Client, game.Compared{Equal: c.equal}) == nil
-}
+func (c *client) equals(t *truth) bool { return c.reader.Census(c.Client.Entities()) == t.census() }

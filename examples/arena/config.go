@@ -29,8 +29,13 @@ type config struct {
 	latency, jitter    time.Duration
 
 	transport      string
+	http           string // where the page is served; empty: none
+	httpGiven      bool
+	open           bool
 	serve, connect string
 	wait           time.Duration
+
+	pageAddress string // of the page, once it is served
 
 	onListen func(address string) // for tests: called when the server is listening
 }
@@ -46,8 +51,9 @@ const (
 
 const usage = `Arena: bots fight in a world that a server replicates to clients over a bad network.
 
-Without flags it plays for ten seconds in one process: on a terminal it shows the fight, as
-the server has it and as a client sees it, elsewhere it prints a line per second. It exits
+Without flags it serves a page, where you play in a browser and break the network, and goes on until
+Ctrl-C. With -http= it plays for ten seconds in one process. A terminal shows the fight meanwhile;
+elsewhere it prints a line per second. It exits
 with 0 if all worlds became equal, or too little time was left to compare all of them, with 1
 if one did not or if the other side of -serve or -connect does not come, and with 2 if the
 flags are invalid. For the comparison at the end, links lose and delay nothing.
@@ -64,7 +70,8 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.BoolVar(&c.json, "json", false, "print the result as one JSON object")
 	fs.IntVar(&c.ticks, "ticks", 0, "`number` of simulation steps to play (default: as many as -duration takes)")
 	fs.DurationVar(&c.duration, "duration", 10*time.Second,
-		"simulated time to play;\n-serve and -connect without it play until one of them ends")
+		"simulated time to play; without it,\n"+
+			"-serve and -connect play until one of them ends, and with a page until Ctrl-C")
 	fs.Uint64Var(&c.seed, "seed", 1, "same seed, same fight, same luck on the network")
 	fs.IntVar(&c.bots, "bots", 100, "`number` of ships of the server's bots; every client adds one")
 	fs.IntVar(&c.clients, "clients", 4, "`number` of clients, each with a world of its own;\n"+
@@ -78,6 +85,10 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.Float64Var(&c.dup, "dup", 0.01, "`share` of the packets that arrive twice")
 	fs.Float64Var(&c.reorder, "reorder", 0.01, "`share` of the packets that later ones overtake")
 	fs.StringVar(&c.transport, "transport", "memory", "memory, or udp for a loopback socket per client, by the clock")
+	fs.StringVar(&c.http, "http", "127.0.0.1:8080",
+		"`address` of the page, or of the next port if nobody asks for one;\n"+
+			"empty: none, as with -headless, -json, -serve, -connect, -clients\nor -transport")
+	fs.BoolVar(&c.open, "open", true, "open the page in a browser")
 	fs.StringVar(&c.serve, "serve", "", "be the server for clients that -connect to this UDP `address`;\n"+
 		"they simulate the bad network")
 	fs.StringVar(&c.connect, "connect", "", "be the clients of the server at this `address`")
@@ -103,18 +114,30 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	return c, nil
 }
 
+// withoutPage are the flags with which no page is served.
+var withoutPage = []string{"headless", "json", "serve", "connect", "load", "clients", "transport"}
+
+// elsewhere reports whether the server's clients are in other processes.
+func (c *config) elsewhere() bool { return c.serve != "" || c.http != "" }
+
 // complete sets what depends on several flags.
 func (c *config) complete(given map[string]bool) {
+	c.httpGiven = given["http"]
+	for _, without := range withoutPage {
+		if given[without] && !c.httpGiven {
+			c.http = ""
+		}
+	}
 	seconds := func(ticks int) time.Duration { return time.Duration(ticks) * time.Second / time.Duration(c.tickRate) }
 	switch {
 	case given["ticks"]:
 		c.duration = seconds(c.ticks)
-	case given["duration"], c.serve == "" && c.connect == "":
+	case given["duration"], !c.elsewhere() && c.connect == "":
 		c.ticks = max(1, int(c.duration.Seconds()*float64(c.tickRate)))
 	default:
 		c.duration = 0
 	}
-	if c.serve != "" && !given["clients"] {
+	if c.elsewhere() && !given["clients"] {
 		c.clients = 0
 	}
 	if c.load > 0 {
@@ -165,11 +188,8 @@ func (c *config) validate(given map[string]bool) error {
 
 // validateLink is the part of validate about addresses and the network.
 func (c *config) validateLink(given map[string]bool) error {
-	for _, address := range []struct{ name, value string }{{"serve", c.serve}, {"connect", c.connect}} {
-		if _, _, err := net.SplitHostPort(address.value); err != nil && given[address.name] {
-			return fmt.Errorf("-%s is %q but must be an address with a port, like 127.0.0.1:9000", address.name,
-				address.value)
-		}
+	if err := c.validateAddresses(given); err != nil {
+		return err
 	}
 	for _, share := range []struct {
 		name  string
@@ -185,6 +205,27 @@ func (c *config) validateLink(given map[string]bool) error {
 	}{{"latency", c.latency}, {"jitter", c.jitter}} {
 		if delay.value < 0 || delay.value > maxDelay {
 			return fmt.Errorf("-%s is %v but must be from 0 to %v", delay.name, delay.value, maxDelay)
+		}
+	}
+	return nil
+}
+
+// validateAddresses returns an error for the first address that is none, or that another flag forbids.
+func (c *config) validateAddresses(given map[string]bool) error {
+	for _, without := range withoutPage {
+		if given[without] && given["http"] && c.http != "" {
+			return fmt.Errorf("-http serves a page, and -%s does something else: give one of them", without)
+		}
+	}
+	for _, address := range []struct{ name, value string }{
+		{"serve", c.serve}, {"connect", c.connect}, {"http", c.http},
+	} {
+		if address.name == "http" && address.value == "" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(address.value); err != nil && given[address.name] {
+			return fmt.Errorf("-%s is %q but must be an address with a port, like 127.0.0.1:9000", address.name,
+				address.value)
 		}
 	}
 	return nil

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testConfig parses flags.
+// testConfig parses flags, without a page unless they ask for one.
 func testConfig(t *testing.T, args ...string) config {
 	t.Helper()
-	c, err := parseFlags(args, io.Discard)
+	c, err := parseFlags(append([]string{"-http="}, args...), io.Discard)
 	require.NoError(t, err)
 	return c
 }
@@ -50,6 +50,8 @@ func TestNonsenseIsRefusedInASentence(t *testing.T) {
 		{[]string{"-wait", "-1s"}, "-wait is -1s but must be more than 0"},
 		{[]string{"-load", "0", "-connect", ":1"}, "-load is 0 but must be from 1 to 256"},
 		{[]string{"-load", "9"}, "-load needs a server in another process: give its address by -connect"},
+		{[]string{"-http", "8080"}, `-http is "8080" but must be an address with a port, like 127.0.0.1:9000`},
+		{[]string{"-http", ":8080", "-headless"}, "-http serves a page, and -headless does something else: give one of them"},
 		{[]string{"now"}, `there is nothing to do with the argument "now": use flags only`},
 		{[]string{"-speed", "9"}, "flag provided but not defined: -speed"},
 	}
@@ -119,4 +121,27 @@ func TestHowManyClients(t *testing.T) {
 	require.Equal(t, 200, testConfig(t, "-connect", ":1", "-load", "200").clients)
 	require.Zero(t, testConfig(t, "-serve", ":0").clients, "it waits for nobody")
 	require.Equal(t, 2, testConfig(t, "-serve", ":0", "-clients", "2").clients)
+}
+
+func TestAPageIsServedUnlessFlagsAskForSomethingElse(t *testing.T) {
+	parse := func(args ...string) config {
+		c, err := parseFlags(args, io.Discard)
+		require.NoError(t, err)
+		return c
+	}
+	c := parse()
+	require.Equal(t, "127.0.0.1:8080", c.http)
+	require.Zero(t, c.ticks, "it goes on until Ctrl-C")
+	require.Zero(t, c.clients)
+	c = parse("-duration", "2s")
+	require.NotEmpty(t, c.http)
+	require.Equal(t, 120, c.ticks)
+	for _, args := range [][]string{
+		{"-http="}, {"-headless"}, {"-json"}, {"-clients", "3"}, {"-transport", "udp"}, {"-serve", ":1"}, {"-connect", ":1"},
+	} {
+		require.Empty(t, parse(args...).http, args)
+	}
+	c = parse("-http=")
+	require.Equal(t, 600, c.ticks)
+	require.Equal(t, 4, c.clients)
 }

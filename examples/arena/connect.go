@@ -91,7 +91,7 @@ func (w *crew) play(ctx context.Context, stop context.CancelCauseFunc) (err erro
 			return err
 		case present > 0:
 			received = now
-			if w.c.duration > 0 && now.Sub(w.began) >= w.c.duration && w.clients[0].final == nil {
+			if w.c.duration > 0 && now.Sub(w.began) >= w.c.duration && w.clients[0].Final == nil {
 				return nil
 			}
 			w.screen.show(w.ticks(now.Sub(w.began)), w.c.tickRate, w.picture)
@@ -139,11 +139,11 @@ func (w *crew) frame(dt time.Duration) (present int, err error) {
 			w.began = time.Now()
 			w.c.tickRate = client.Client.TickRate()
 		}
-		if client.final != nil && !w.healed {
+		if client.Final != nil && !w.healed {
 			w.healed = true
 			w.network.Set(netsim.Profile{}) // links lose nothing while the worlds are compared
 		}
-		client.judge()
+		client.Compare(client.reader)
 	}
 	return present, nil
 }
@@ -169,7 +169,7 @@ func (w *crew) picture() *picture {
 	title := fmt.Sprintf("client 1: %d differ", first.Client.Stats().Diverged)
 	p := &picture{c: &w.c, ticks: ticks, limit: w.ticks(w.c.duration), views: []view{{title, &first.world}}}
 	if second := ticks / w.c.tickRate; w.costs.JSON == 0 || second > w.costs.second {
-		w.costs.JSON, w.costs.second = first.reader.jsonBytes(first.Client.Entities()), second
+		w.costs.JSON, w.costs.second = jsonBytes(first.reader, first.Client.Entities()), second
 	}
 	p.figures = w.meter.figures(ticks, &w.c, &w.costs, w.rows())
 	return p

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mlange-42/arche/ecs"
 
+	"github.com/arche-replicate/arche-replicate/examples/arena/game"
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
@@ -48,7 +49,7 @@ func (a *accountant) update(m *match) {
 		return
 	}
 	a.second = second
-	a.JSON = m.reader.jsonBytes(m.entities())
+	a.JSON = jsonBytes(m.reader, m.entities())
 	count, sum := uint64(0), uint64(0)
 	for age := 1; age < len(a.ages); age++ { // without entries that had no baseline
 		n := stats.BaselineAges[age] - a.ages[age]
@@ -63,10 +64,10 @@ func (a *accountant) update(m *match) {
 }
 
 // jsonBytes returns the length of a JSON array of entities.
-func (r *reader) jsonBytes(entities iter.Seq2[replication.NetID, ecs.Entity]) int {
+func jsonBytes(r *game.Reader, entities iter.Seq2[replication.NetID, ecs.Entity]) int {
 	total := len("[]")
 	for id, e := range entities {
-		text, err := r.json(e, id)
+		text, err := r.JSON(e, id)
 		if err != nil {
 			panic(fmt.Sprintf("arena: an entity has no JSON: %v", err)) // a new component
 		}

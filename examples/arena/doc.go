@@ -5,6 +5,11 @@
 //
 //	go run ./examples/arena
 //
+// serves a page, where people play in browsers and break the network; it goes on until Ctrl-C, and
+// ends with a table. The client in the page is package client, compiled by this program.
+//
+//	go run ./examples/arena -http=
+//
 // plays for ten seconds with a server and some clients in one process, shows the fight, and ends
 // with a table: the cost of replication, the cost of plain snapshots, and whether all worlds became
 // equal. On a terminal it draws the fight in place, on the server and on a client; elsewhere, and
@@ -25,7 +30,8 @@
 //
 // The game is package game, which knows no sockets: its Host and Player show how a server and a client
 // use the library. match.go plays with a server in this process, connect.go with clients of a server
-// elsewhere; client.go is a client of either.
+// elsewhere; client.go is a client of either. page.go serves the page in directory page, for which
+// build.go compiles the client, and break.go is the network in between.
 //
 // The output is a picture, see picture.go: survey.go reads a world, the server's or a client's,
 // field.go draws it on the canvas of canvas.go in the style of style.go, and cost.go and figures.go

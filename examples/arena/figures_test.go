@@ -51,7 +51,7 @@ func TestJSONIsMeasured(t *testing.T) {
 			continue
 		}
 		ships++
-		one, err := m.reader.json(e, id)
+		one, err := m.reader.JSON(e, id)
 		require.NoError(t, err)
 		var got struct {
 			ID       string `json:"id"`
@@ -68,7 +68,7 @@ func TestJSONIsMeasured(t *testing.T) {
 	}
 	require.Equal(t, 10, ships)
 	require.Equal(t, 4, others, "three power-ups and the match")
-	all := m.reader.jsonBytes(m.entities())
+	all := jsonBytes(m.reader, m.entities())
 	require.Greater(t, all, len(text))
 	require.Less(t, all, len(text)+others*100)
 	require.Positive(t, m.costs.JSON)

@@ -30,9 +30,11 @@ type match struct {
 	receive []func() // gives the server what has arrived
 	heal    []func() // makes the network perfect
 	closers []func()
-	ticks   int // steps so far, including quiet ones
+	ticks   int   // steps so far, including quiet ones
+	page    *page // nil if none is served
+	frozen  bool  // by the page
 
-	reader *reader
+	reader *game.Reader
 	truth  *truth
 	costs  accountant
 	meter  meter
@@ -50,17 +52,20 @@ type guest struct {
 
 func newMatch(c *config) *match {
 	g := game.New(c.seed, c.bots, c.tickRate)
+	if c.http != "" {
+		g.FightSeconds = pageFight
+	}
 	m := &match{c: c, truth: newTruth()}
 	schema := game.NewSchema()
 	opts := []replication.ServerOption{replication.WithTickRate(c.tickRate)}
-	if c.serve == "" { // a seed is for runs that are to be the same each time, not for open networks
+	if !c.elsewhere() { // a seed is for runs that are to be the same each time, not for open networks
 		opts = append(opts, replication.WithSeed(c.seed))
 	} else { // clients elsewhere have no record to compare with
 		opts = append(opts, replication.WithTuning(replication.Tuning{StateHash: hashInterval}))
 	}
 	m.server = replication.NewServer(&g.World, schema, opts...)
 	m.host = game.NewHost(g, m.server, c.tickRate)
-	m.reader = newReader(&g.World, schema)
+	m.reader = game.NewReader(&g.World, schema)
 	m.server.OnConnect(m.admit)
 	m.server.OnDisconnect(func(p *replication.Peer) {
 		for _, g := range m.guests {
@@ -78,6 +83,9 @@ func newMatch(c *config) *match {
 	})
 	return m
 }
+
+// pageFight is how long people fight in a round.
+const pageFight = 60
 
 // hashInterval is that of replication.Tuning.StateHash, in ticks.
 const hashInterval = 10
@@ -131,8 +139,11 @@ func (m *match) listen(address string) (*udp.Listener, error) {
 }
 
 // open connects the clients of this process, or opens the server's socket.
-func (m *match) open(s *screen) error {
+func (m *match) open(ctx context.Context, s *screen) error {
 	c := m.c
+	if c.http != "" {
+		return m.openPage(ctx, s)
+	}
 	if c.serve == "" {
 		s.printLine(fmt.Sprintf("arena: %s and %s in one process for %.4g s\nlink: %s",
 			count(c.bots, "bot"), count(c.clients, "client"), float64(c.ticks)/float64(c.tickRate), c.link()))
@@ -184,7 +195,7 @@ func (m *match) close() {
 // pace yields ticks until ctx is done: by the clock, or as fast as possible if only this process has
 // clients, and nobody looks.
 func (m *match) pace(ctx context.Context) iter.Seq[int] {
-	if !m.c.headless || m.c.serve != "" || m.c.transport != "memory" {
+	if !m.c.headless || m.c.elsewhere() || m.c.transport != "memory" {
 		return loop.Ticks(ctx, m.c.tickRate)
 	}
 	return func(yield func(int) bool) {
@@ -199,7 +210,7 @@ func (m *match) pace(ctx context.Context) iter.Seq[int] {
 func runMatch(ctx context.Context, c *config, s *screen) (*report, error) {
 	m := newMatch(c)
 	defer m.close()
-	if err := m.open(s); err != nil {
+	if err := m.open(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := m.assemble(ctx); err != nil {
@@ -210,7 +221,10 @@ func runMatch(ctx context.Context, c *config, s *screen) (*report, error) {
 		if c.ticks > 0 && m.ticks >= c.ticks {
 			break
 		}
-		if err := m.step(true); err != nil {
+		if m.page != nil {
+			m.page.tend(m, s)
+		}
+		if err := m.step(!m.frozen); err != nil {
 			return nil, err
 		}
 		s.show(m.ticks, c.tickRate, m.picture)
@@ -261,6 +275,9 @@ func (m *match) step(fight bool) error {
 	if m.ticks%m.c.sendStep() == 0 {
 		m.costs.update(m)
 	}
+	if m.page != nil {
+		m.page.show(m)
+	}
 	for _, client := range m.clients {
 		if err := client.frame(time.Second / time.Duration(m.c.tickRate)); err != nil {
 			return err
@@ -293,7 +310,7 @@ func (m *match) settle(result *report) error {
 		heal()
 	}
 	end := m.truth.census()
-	final := game.Final{Tick: uint32(m.server.Tick()), Entities: uint32(end.entities), Sum: end.sum}
+	final := game.Final{Tick: uint32(m.server.Tick()), Entities: uint32(end.Entities), Sum: end.Sum}
 	for _, g := range m.guests {
 		if g.client == nil && g.left < 0 {
 			_ = replication.SendToClient(g.peer, final) // it fails only for clients that are gone
@@ -365,7 +382,7 @@ func (m *match) picture() *picture {
 		p.views = append(p.views, m.clients[0].view(1, m.truth.tick))
 	}
 	p.figures = m.meter.figures(m.ticks, m.c, &m.costs.cost, m.rows())
-	p.figures.elsewhere = m.c.serve != ""
+	p.figures.elsewhere = m.c.elsewhere()
 	return p
 }
 

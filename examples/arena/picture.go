@@ -83,6 +83,9 @@ func (p *picture) drawHead(c *canvas, s *survey) {
 	c.writeRight(c.width, 0, strongInk, "  "+p.clock()+" ")
 	x = c.write(1, 1, faintInk, "link ")
 	c.write(x+2, 1, plainInk, p.c.link())
+	if p.c.pageAddress != "" {
+		c.writeRight(c.width, 1, strongInk, "  "+p.c.pageAddress+" ")
+	}
 }
 
 // drawBoxes shows the views, side by side if there is room, and the best ships if there is room but

@@ -96,7 +96,7 @@ func TestATerminalShowsTheMatch(t *testing.T) {
 	t.Setenv("LC_ALL", "C.UTF-8")
 	t.Setenv("NO_COLOR", "")
 	p := openPTY(t, 80, 24)
-	require.Equal(t, exitOK, run(t.Context(), []string{"-duration", "600ms", "-bots", "10", "-loss", "0.1"}, p.slave, io.Discard))
+	require.Equal(t, exitOK, run(t.Context(), []string{"-http=", "-duration", "600ms", "-bots", "10", "-loss", "0.1"}, p.slave, io.Discard))
 	text := p.all(t)
 	requireNarrow(t, text, 80)
 	require.Equal(t, 1, strings.Count(text, enterSequence))
@@ -118,7 +118,7 @@ func TestATerminalIsAskedForItsSizeInEveryFrame(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	done := make(chan int, 1)
-	go func() { done <- run(ctx, []string{"-duration", "1h", "-bots", "10"}, p.slave, io.Discard) }()
+	go func() { done <- run(ctx, []string{"-http=", "-duration", "1h", "-bots", "10"}, p.slave, io.Discard) }()
 	frames := func(n int) {
 		require.Eventually(t, func() bool { return strings.Count(p.String(), "\x1b[2J") == n }, 20*time.Second, time.Millisecond)
 	}
@@ -141,7 +141,7 @@ func TestAnInterruptGivesTheTerminalBack(t *testing.T) {
 		args  []string
 		shown string
 	}{
-		{[]string{"-duration", "1h"}, " behind"},
+		{[]string{"-http=", "-duration", "1h"}, " behind"},
 		{[]string{"-connect", address, "-clients", "1"}, "worlds equal"},
 	} {
 		p := openPTY(t, 80, 24)
@@ -180,7 +180,7 @@ func TestAPanicGivesTheTerminalBack(t *testing.T) {
 func TestALimitedTerminalGetsPlainLines(t *testing.T) {
 	t.Setenv("TERM", "dumb")
 	p := openPTY(t, 80, 24)
-	require.Equal(t, exitOK, run(t.Context(), []string{"-duration", "1100ms", "-bots", "10"}, p.slave, io.Discard))
+	require.Equal(t, exitOK, run(t.Context(), []string{"-http=", "-duration", "1100ms", "-bots", "10"}, p.slave, io.Discard))
 	text := p.all(t)
 	require.NotContains(t, text, "\x1b")
 	require.Contains(t, text, "  1.0 s  warm-up")
@@ -191,7 +191,7 @@ func TestColoursCanBeDisabled(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "1")
 	p := openPTY(t, 80, 24)
-	require.Equal(t, exitOK, run(t.Context(), []string{"-duration", "300ms", "-bots", "10"}, p.slave, io.Discard))
+	require.Equal(t, exitOK, run(t.Context(), []string{"-http=", "-duration", "300ms", "-bots", "10"}, p.slave, io.Discard))
 	text := strings.ReplaceAll(p.all(t), leaveSequence, "")
 	require.Contains(t, text, enterSequence)
 	require.NotRegexp(t, sgr, text)

@@ -114,11 +114,11 @@ func (w *crew) rows() (rows []row) {
 			Packets: s.Packets, RoundTrip: client.ticks(s.RoundTrip), InputDelay: client.ticks(s.InputDelay),
 			Delay:   tenth(max(0, 1000*shown.Delay.Seconds())),
 			Starved: saved(float64(shown.Frames-shown.Starved), float64(shown.Frames)), Mismatches: int(s.Diverged),
-			Compared: client.compared, Equal: client.equal, seconds: w.played().Seconds(),
+			Compared: client.Compared, Equal: client.Equal, seconds: w.played().Seconds(),
 			bytes: s.Bytes + s.MessageBytes, refused: s.RefusedPackets, missed: s.InputsMissed,
 			checks: int(s.HashesCompared), delay: shown.Delay, starved: shown.Starved, frames: shown.Frames,
 		}
-		if client.compared {
+		if client.Compared {
 			row.checks++
 		}
 		rows = append(rows, row)
@@ -137,6 +137,8 @@ func (m *match) report() *report {
 	}
 	if c.serve != "" {
 		r.Role, r.Transport = "server", "udp"
+	} else if c.http != "" {
+		r.Role, r.Transport = "server", "web"
 	}
 	for _, g := range m.guests {
 		r.MessageBytes += g.peer.Stats().MessageBytes
@@ -171,8 +173,8 @@ func reportOf(crews []*crew, interrupted bool) *report {
 	for _, w := range crews {
 		r.Rows = append(r.Rows, w.rows()...)
 		for _, client := range w.clients {
-			r.Entities = max(r.Entities, client.reader.census(client.Client.Entities()).entities)
-			r.Converged = r.Converged && client.equal
+			r.Entities = max(r.Entities, client.reader.Census(client.Client.Entities()).Entities)
+			r.Converged = r.Converged && client.Equal
 			r.Left = r.Left || !client.over
 		}
 	}

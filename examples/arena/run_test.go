@@ -123,7 +123,7 @@ func TestInterruptEndsInOrder(t *testing.T) {
 func TestRealTimeIsReal(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	start := time.Now()
-	require.Equal(t, exitOK, run(t.Context(), []string{"-duration", "1200ms", "-bots", "10"}, &stdout, &stderr))
+	require.Equal(t, exitOK, run(t.Context(), []string{"-http=", "-duration", "1200ms", "-bots", "10"}, &stdout, &stderr))
 	took := time.Since(start)
 	require.Greater(t, took, time.Second)
 	require.Less(t, took, 10*time.Second, "on a machine that has other things to do, too")

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"encoding/binary"
-	"hash/fnv"
 	"iter"
 	"slices"
 
 	"github.com/mlange-42/arche/ecs"
 
+	"github.com/arche-replicate/arche-replicate/examples/arena/game"
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
@@ -27,7 +26,7 @@ type truth struct {
 // version is the state of an entity from a tick on.
 type version struct {
 	tick  replication.Tick
-	codes []uint64 // as of reader.codes; nil if the entity is gone
+	codes []uint64 // as of game.Reader.Codes; nil if the entity is gone
 }
 
 func newTruth() *truth {
@@ -38,12 +37,12 @@ func newTruth() *truth {
 func newer(a, b replication.Tick) bool { return int32(a-b) > 0 }
 
 // record records a world at a tick.
-func (t *truth) record(tick replication.Tick, entities iter.Seq2[replication.NetID, ecs.Entity], r *reader) {
+func (t *truth) record(tick replication.Tick, entities iter.Seq2[replication.NetID, ecs.Entity], r *game.Reader) {
 	clear(t.seen)
 	for id, e := range entities {
 		t.seen[id] = true
 		latest, ok := t.latest(id)
-		t.scratch = r.codesAfter(e, latest.codes, t.scratch[:0])
+		t.scratch = r.CodesAfter(e, latest.codes, t.scratch[:0])
 		if !ok || !slices.Equal(latest.codes, t.scratch) {
 			t.add(id, version{tick, slices.Clone(t.scratch)})
 		}
@@ -117,42 +116,12 @@ func (t *truth) check(id replication.NetID, tick replication.Tick, codes []uint6
 	return wrong // it did not exist yet, or never did
 }
 
-// census is the number of entities of a world, and a sum of their hashes.
-type census struct {
-	entities int
-	sum      uint64
-}
-
-func (c *census) add(id replication.NetID, codes []uint64) {
-	h := fnv.New64a()
-	var word [8]byte
-	write := func(x uint64) {
-		binary.LittleEndian.PutUint64(word[:], x)
-		_, _ = h.Write(word[:])
-	}
-	write(uint64(id.Slot))
-	write(uint64(id.Generation))
-	for _, code := range codes {
-		write(code)
-	}
-	c.entities++
-	c.sum += h.Sum64()
-}
-
 // census counts the entities of the latest record.
-func (t *truth) census() (c census) {
+func (t *truth) census() (c game.Census) {
 	for id := range t.log {
 		if latest, ok := t.latest(id); ok {
-			c.add(id, latest.codes)
+			c.Add(id, latest.codes)
 		}
-	}
-	return c
-}
-
-// census counts the entities of a world.
-func (r *reader) census(entities iter.Seq2[replication.NetID, ecs.Entity]) (c census) {
-	for id, e := range entities {
-		c.add(id, r.codes(e, nil))
 	}
 	return c
 }

@@ -15,7 +15,7 @@
 // panels returns {mark(label), peer(number), stop()}: mark draws a dotted line through all plots at this moment.
 
 const KEPT = 240, SECONDS = 60, PER_SECOND = 4;
-const TEXT = "#f1f5f7", MUTE = "#8c9aa6", LINE = "#a9c9e6", HAIR = "#232c34", YOU = "#ffbe3d", ALERT = "#ff7c98";
+const TEXT = "#f1f5f7", SOFT = "#b4c0ca", MUTE = "#8c9aa6", LINE = "#a9c9e6", HAIR = "#232c34", YOU = "#ffbe3d", ALERT = "#ff7c98";
 const PANEL = "#0d1115", AREA = "#26323c";
 const STACK = ["#3d8fe0", "#a5dcf7", "#f2d75c", "#d96c24", "#b87be6"], OTHERS = "#d3dbe1", HEADERS = "#66727d";
 const REASONS = [
@@ -77,26 +77,26 @@ export function combine(client, server, number) {
 	let share = null; // of the server's bandwidth
 	return async since => {
 		const [s, c] = await Promise.all([server(theirs.data ? theirs.next : 0, number()).catch(() => null), client(since)]);
-		if (!s) return c;
-		theirs.take(s);
-		if (s.peer) mine.take(s.peer);
+		if (s) theirs.take(s);
+		if (s?.peer) mine.take(s.peer);
+		if (!theirs.data) return c;
 		const n = c.samples.time.length;
-		const tail = values => {
-			const last = n ? (values || []).slice(-n) : [];
+		const tail = values => { // nothing while the server does not answer
+			const last = n && s ? (values || []).slice(-n) : [];
 			return [...Array(n - last.length).fill(null), ...last];
 		};
 		const all = tail(theirs.samples.bandwidth);
 		c.stack = theirs.stack.map(part => tail(part).map((v, i) =>
 			v === null || !all[i] ? null : v / all[i] * c.samples.bandwidth[i]));
-		c.components = s.components;
+		c.components = theirs.data.components;
 		c.samples.messages = tail(theirs.samples.messages).map((v, i) =>
 			v === null || !all[i] ? null : v / all[i] * c.samples.bandwidth[i]);
 		for (const key of ["sent", "hidden", "room", "turn", "full"]) c.samples[key] = tail(mine.samples[key]);
 		c.samples.encode = tail(theirs.samples.work);
-		c.counters.Entries = s.counters.Entries;
+		c.counters.Entries = theirs.data.counters.Entries;
 		share = all.map((v, i) => v ? c.samples.bandwidth[i] / v : null).findLast(v => v !== null) ?? share;
 		c.share = share;
-		c.mtu = s.mtu;
+		c.mtu = theirs.data.mtu;
 		return c;
 	};
 }
@@ -154,7 +154,7 @@ const strips = [
 		id: "loss", key: "loss", label: "Loss seen", value: r => withUnit(r.last("loss"), 1, "%"),
 		below: (r, d) => d.set?.loss === undefined ? "over 10 s" : "set",
 		second: (r, d) => d.set?.loss === undefined ? "" : withUnit(d.set.loss, 1, "%"),
-		lines: ["loss"], least: 5, dashed: d => d.set?.loss,
+		lines: ["loss"], least: 5, dashed: "set",
 		alarm: r => r.last("loss") >= 10,
 	},
 	{
@@ -249,9 +249,10 @@ class Plot {
 		this.w = w; this.h = h;
 	}
 	y(v) { return this.h - 1 - v / this.scale.top * (this.h - 3); }
-	line(xs, values, colour, width = 1.25) {
+	line(xs, values, colour, width = 1.25, dash = []) {
 		const c = this.c;
 		c.beginPath();
+		c.setLineDash(dash);
 		let down = false;
 		values.forEach((v, i) => {
 			if (v === null) { down = false; return; }
@@ -261,6 +262,7 @@ class Plot {
 		});
 		c.strokeStyle = colour; c.lineWidth = width; c.lineJoin = "round";
 		c.stroke();
+		c.setLineDash([]);
 	}
 	// band fills between two rows of values.
 	band(xs, low, high, colour) {
@@ -289,8 +291,8 @@ class Plot {
 			const x = Math.round(this.w - (now - m.at) / SECONDS * this.w) + 0.5;
 			if (x > 0) { c.moveTo(x, 0); c.lineTo(x, this.h); }
 		}
-		c.setLineDash([1, 3]);
-		c.strokeStyle = YOU; c.lineWidth = 1;
+		c.setLineDash([2, 3]);
+		c.strokeStyle = SOFT; c.lineWidth = 1;
 		c.stroke();
 		c.setLineDash([]);
 	}
@@ -306,20 +308,20 @@ const style = `
 .ri canvas { display: block; width: 100% }
 .ri-columns { display: grid; grid-template-columns: minmax(0, 1fr) }
 .ri-side { min-width: 0 }
-.ri section { padding: 12px 20px; border-bottom: 1px solid ${HAIR} }
+.ri section { padding: 12px 20px 8px; border-bottom: 1px solid ${HAIR} }
 .ri section.ri-last { border-bottom: 0 }
 .ri h2 { font-size: 12px; line-height: 16px; font-weight: 600; margin: 0 }
-.ri-soft { color: #b4c0ca } .ri-mute { color: ${MUTE} }
+.ri-soft { color: ${SOFT} } .ri-mute { color: ${MUTE} }
 .ri-alert { color: ${ALERT} !important }
-.ri-head { display: flex; align-items: center; justify-content: space-between; gap: 16px; min-height: 64px }
+.ri-head { display: flex; align-items: center; justify-content: space-between; gap: 16px; min-height: 60px }
 .ri-big { font-size: 60px; line-height: 60px; font-weight: 600; letter-spacing: -0.01em; white-space: nowrap }
-.ri-big small { font-size: 20px; font-weight: 400; color: ${MUTE}; letter-spacing: 0; margin-left: 6px }
+.ri-big small { font-size: 20px; line-height: 1; font-weight: 400; color: ${MUTE}; letter-spacing: 0; margin-left: 6px }
 .ri-lamp { display: flex; align-items: center; gap: 12px; text-align: left }
 .ri-lamp b { display: block; font-size: 14px; line-height: 18px; font-weight: 600 }
 .ri-lamp i { flex: none; width: 26px; height: 26px; border-radius: 50%; display: grid; place-items: center; font: 700 16px/1 system-ui;
-	color: ${PANEL}; background: ${MUTE} }
-.ri-equal i { background: #35d8ac } .ri-equal b { color: #35d8ac }
-.ri-differs i { background: ${ALERT} } .ri-differs b { color: ${ALERT} }
+	color: ${MUTE}; border: 2px solid }
+.ri-equal i { color: ${PANEL}; background: #35d8ac; border: 0 } .ri-equal b { color: #35d8ac }
+.ri-differs i { color: ${PANEL}; background: ${ALERT}; border: 0 } .ri-differs b { color: ${ALERT} }
 .ri-compare { display: grid; grid-template-columns: 76px minmax(0, 1fr) auto auto; column-gap: 8px; row-gap: 4px; margin-top: 4px }
 .ri-compare > * { white-space: nowrap }
 .ri-bar { height: 10px; margin-top: 3px; background: #45525d; min-width: 3px }
@@ -338,7 +340,7 @@ const style = `
 .ri-part span:nth-child(2) { overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
 .ri-part span:last-child { color: ${MUTE} }
 .ri-strips { padding: 0 20px }
-.ri-strip { min-height: 42px; padding: 5px 0; border-top: 1px solid ${HAIR}; align-items: stretch }
+.ri-strip { min-height: 42px; padding: 4px 0; border-top: 1px solid ${HAIR}; align-items: stretch }
 .ri-strip:first-child { border-top: 0 }
 .ri-text { display: grid; grid-template-columns: auto minmax(0, 1fr); align-content: start; column-gap: 8px }
 .ri-text > :nth-child(even) { text-align: right; white-space: nowrap }
@@ -349,7 +351,7 @@ const style = `
 .ri-key span { margin-right: 8px } .ri-key i { width: 7px; height: 7px; margin-right: 4px }
 .ri-reasons .ri-plot { min-height: 38px }
 .ri-reasons canvas { top: 11px; height: calc(100% - 11px) }
-.ri-axis { font-size: 11px; color: ${MUTE}; padding: 4px 0 10px; border-top: 1px solid ${HAIR} }
+.ri-axis { font-size: 11px; color: ${MUTE}; padding: 4px 0 6px; border-top: 1px solid ${HAIR} }
 .ri-axis div { grid-column: 2; display: flex; justify-content: space-between; white-space: nowrap }
 .ri .ri-button { border: 1px solid #6b7884; border-radius: 2px; padding: 5px 10px; min-height: 28px }
 .ri-detail header { display: flex; align-items: center; gap: 8px; margin-bottom: 10px }
@@ -461,11 +463,15 @@ class Panel {
 
 	take(data, fresh) {
 		const first = !this.all.data, begins = data.samples.time[0];
-		if (data.next < this.all.next || !fresh && begins < this.all.last("time")) { // another inspector
+		const others = !first && data.components.length !== this.all.data.components.length;
+		if (data.next < this.all.next || others || !fresh && begins < this.all.last("time")) { // another inspector
+			if (this.open !== null) this.show(null);
 			this.order = null;
 			this.history = [];
 			fresh = true;
 		}
+		const set = data.set?.loss ?? null; // known from now on
+		data.samples.set = data.samples.time.map((_, i, all) => first && i < all.length - 1 ? null : set);
 		this.all.take(data, fresh);
 		if (data.peer?.number === this.selected) {
 			this.one.take({ ...data.peer, rate: data.rate, kind: "peer" });
@@ -789,7 +795,7 @@ class Panel {
 			const width = `${most ? Math.round(1000 * (kbits || 0) / most) / 10 : 0}%`;
 			if (bar.firstChild.style.width !== width) bar.firstChild.style.width = width;
 			put(value, withUnit(kbits, 0, "kbit/s"));
-			put(saved, you || !kbits || total === null ? "" : `${number(100 * (1 - total / kbits), 1)}\u00a0% saved`);
+			put(saved, you || !kbits ? "" : `${number(total >= 0.5 ? 100 * (1 - total / kbits) : null, 1)}\u00a0% saved`);
 		});
 	}
 
@@ -867,12 +873,14 @@ class Panel {
 		plot.marks(this.marked, now);
 		const c = plot.c;
 		c.font = "11px Inter, system-ui, sans-serif";
-		c.fillStyle = YOU;
+		c.fillStyle = TEXT;
+		c.strokeStyle = PANEL;
+		c.lineWidth = 4;
 		let free = plot.w;
 		for (const m of [...this.marked].reverse()) {
 			const x = plot.w - (now - m.at) / SECONDS * plot.w, w = c.measureText(m.label).width;
-			const left = Math.min(x + 4, plot.w - w);
-			if (left + w <= free && left >= 0) { c.fillText(m.label, left, 10); free = left - 8; }
+			const left = x - w - 4 < 0 ? x + 4 : x - w - 4;
+			if (left + w <= free) { c.strokeText(m.label, left, 10); c.fillText(m.label, left, 10); free = left - 8; }
 		}
 	}
 
@@ -886,8 +894,8 @@ class Panel {
 		const rows = lines.map(k => r.samples[k]);
 		const stacked = s.reasons ? REASONS.map(([key]) => r.samples[key] || []) : [];
 		const sums = stacked.length ? xs.map((_, i) => stacked.reduce((a, v) => a + (v[i] || 0), 0)) : [];
-		const limit = s.limit?.(r.data) || 0, dashed = s.dashed?.(r.data);
-		const most = Math.max(0, limit * 1.08, dashed || 0, ...sums, ...rows.flat().filter(v => v !== null));
+		const limit = s.limit?.(r.data) || 0, dashed = s.dashed && this.all.samples[s.dashed]?.slice(-own);
+		const most = Math.max(0, limit * 1.08, ...(dashed || []), ...sums, ...rows.flat().filter(v => v !== null));
 		let top;
 		if (limit && most <= limit * 1.08) { top = plot.scale.top = limit * 1.08; } else if (s.lines.length) {
 			top = plot.scale.fit(most, s.least, now);
@@ -904,7 +912,7 @@ class Panel {
 		if (s.bars) this.drawBars(row, r.samples[s.bars] || [], xs, s, now);
 		plot.level(0, HAIR, []);
 		if (limit) plot.level(limit, ALERT, []);
-		if (dashed !== undefined && dashed !== null) plot.level(dashed, YOU, [4, 3]);
+		if (dashed) plot.line(xs, dashed, YOU, 1, [4, 3]);
 		rows.slice(1).forEach(values => plot.line(xs, values, MUTE, 1));
 		if (rows.length) plot.line(xs, rows[0], LINE);
 		plot.marks(this.marked, now);

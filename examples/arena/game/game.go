@@ -29,6 +29,8 @@ const Size = 511
 type Game struct {
 	World ecs.World
 	Tally Tally
+	// FightSeconds is how long the fight of a round takes, at most 60 seconds; 15 if it is 0.
+	FightSeconds float64
 
 	rng *rand.Rand
 	dt  float64 // seconds per tick

@@ -24,6 +24,7 @@ type Host struct {
 	seats  []*seat // in the order of their joins
 	ticks  int
 	rate   int
+	grid   *replication.Grid // nil until somebody wants to see a part of the world
 }
 
 // Announcements counts the events announced by messages.
@@ -41,6 +42,9 @@ type seat struct {
 	ship  int // its number, or -1
 	joins bool
 	quits bool
+
+	radius float64 // of what is sent; 0: everything
+	place  vec     // of the ship, or where it was
 }
 
 // NewHost connects a game with the server of its world. Make it before clients connect.
@@ -54,6 +58,7 @@ func NewHost(g *Game, server *replication.Server, tickRate int) *Host {
 	replication.OnClientMessage(server, func(from *replication.Peer, _ Leave) {
 		h.seat(from).quits = true
 	})
+	replication.OnClientMessage(server, func(from *replication.Peer, m Wish) { h.grant(h.seat(from), m) })
 	return h
 }
 
@@ -69,6 +74,24 @@ func (h *Host) seat(p *replication.Peer) *seat {
 	return s
 }
 
+// viewMargin is by how much farther away ships stay in view, in units.
+const viewMargin = 30
+
+// grant sends a peer the world as it wishes.
+func (h *Host) grant(s *seat, m Wish) {
+	s.peer.SetSendInterval(int(m.Every))
+	s.radius = float64(m.Radius)
+	if m.Radius == 0 {
+		s.peer.SetInterest(replication.Interest{})
+		return
+	}
+	if h.grid == nil {
+		h.grid = h.server.NewGrid(128, "Position.X", "Position.Y")
+	}
+	s.peer.SetInterest(replication.Interest{Grid: h.grid, Margin: viewMargin})
+	s.peer.LookFrom(s.radius, s.place.X, s.place.Y)
+}
+
 // Step plays a tick of the game.
 func (h *Host) Step() {
 	h.letIn()
@@ -76,6 +99,14 @@ func (h *Host) Step() {
 		h.command(s)
 	}
 	h.Game.Step()
+	for _, s := range h.seats {
+		if s.ship >= 0 {
+			s.place = h.Game.radar.ships[s.ship].at
+		}
+		if s.radius > 0 {
+			s.peer.LookFrom(s.radius, s.place.X, s.place.Y)
+		}
+	}
 	h.announce()
 	h.ticks++
 }

@@ -9,6 +9,11 @@ import (
 // phaseSeconds is how long each phase of a round takes.
 var phaseSeconds = [...]float64{Warmup: 1.5, Fight: 15, Over: 2}
 
+const longestPhase = 60 // the range of Match.TimeLeft
+
+// Restart begins the next round in the next step.
+func (g *Game) Restart() { g.setPhase(Over); g.clock = 0 }
+
 // startMatch makes the one entity with the state of the match.
 func (g *Game) startMatch() {
 	g.match = g.newMatch.New()
@@ -18,6 +23,9 @@ func (g *Game) startMatch() {
 // setPhase begins a phase of a round.
 func (g *Game) setPhase(phase Phase) {
 	g.clock = phaseSeconds[phase]
+	if phase == Fight && g.FightSeconds > 0 {
+		g.clock = min(g.FightSeconds, longestPhase)
+	}
 	match := g.status.Get(g.match)
 	match.Phase = phase
 	match.TimeLeft = uint8(math.Ceil(g.clock))

@@ -22,6 +22,12 @@ type Leave struct {
 	Tired bool // the player was shot down too often
 }
 
+// Wish is how a player wants to be sent the world.
+type Wish struct {
+	Every  uint8  `repl:"range=1:60"`   // ticks from one packet of state to the next
+	Radius uint16 `repl:"range=0:2047"` // around the own ship, in units; 0: everything
+}
+
 // Welcome contains the number of the client's own ship, and the tick rate. It may arrive before the
 // ship.
 type Welcome struct {
@@ -79,5 +85,6 @@ func registerMessages(s *replication.Schema) {
 	replication.RegisterMessage[Hit](s)
 	replication.RegisterMessage[Final](s)
 	replication.RegisterMessage[Compared](s)
+	replication.RegisterMessage[Wish](s)
 	replication.RegisterMessage[Status](s, replication.Unreliable(), replication.Immediate())
 }

@@ -26,7 +26,15 @@ type Player struct {
 	Steer    func(tick replication.Tick) Controls
 	Ship     int // the number of the own ship, or -1
 	Received MessageCounts
+	// Human players take no breaks.
+	Human bool
+	// Hit, if it is not nil, is called for every hit that the server announces.
+	Hit func(Hit)
+	// Final is the server's world at the end of the fight, or nil before. Compare compares.
+	Final           *Final
+	Compared, Equal bool
 
+	tries    int
 	session  uint64 // in which it has joined
 	dt       float64
 	deaths   int
@@ -96,8 +104,12 @@ func NewPlayer(name string, w *ecs.World, client *replication.Client) *Player {
 	replication.OnServerMessage(client, func(Joined) { p.Received.Joined++ })
 	replication.OnServerMessage(client, func(Left) { p.Received.Left++ })
 	replication.OnServerMessage(client, func(Status) { p.Received.Status++ })
+	replication.OnServerMessage(client, func(m Final) { p.Final = &m })
 	replication.OnServerMessage(client, func(m Hit) {
 		p.Received.Hits++
+		if p.Hit != nil {
+			p.Hit(m)
+		}
 		if m.Fatal && int(m.Victim) == p.Ship {
 			p.deaths++
 		}
@@ -116,7 +128,7 @@ func (p *Player) Frame(dt time.Duration) error {
 	if p.Client.Status() != replication.StatusConnected {
 		return nil
 	}
-	if p.deaths >= enoughDeaths && p.Leave() == nil {
+	if !p.Human && p.deaths >= enoughDeaths && p.Leave() == nil {
 		p.rest = breakTime
 	}
 	if p.rest > 0 {
@@ -139,6 +151,37 @@ func (p *Player) Leave() error {
 		p.session, p.Ship, p.deaths = 0, -1, 0
 	}
 	return err
+}
+
+// Wish asks the server to send the world in another way.
+func (p *Player) Wish(w Wish) error { return replication.SendToServer(p.Client, w) }
+
+// mostTries is in how many frames Compare compares: the ends of entities that arrived late are shown
+// a frame later.
+const mostTries = 60
+
+// Compare compares the world with that at the end of the fight, once the client shows it, and answers
+// the server. Call it after Frame.
+func (p *Player) Compare(r *Reader) {
+	if p.Final == nil || p.Compared {
+		return
+	}
+	end := replication.Tick(p.Final.Tick)
+	settled, ok := p.Client.Settled()
+	if p.Shown != nil && ok {
+		var shown replication.Time
+		shown, ok = p.Shown.Time()
+		ok = ok && int32(shown.Tick-end) >= 0 // ticks wrap
+	}
+	if !ok || int32(settled-end) < 0 {
+		return
+	}
+	p.Equal = r.Census(p.Client.Entities()) == Census{int(p.Final.Entities), p.Final.Sum}
+	if p.tries++; !p.Equal && p.tries < mostTries {
+		return
+	}
+	// If the message can't be sent now, a later frame does.
+	p.Compared = replication.SendToServer(p.Client, Compared{p.Equal}) == nil
 }
 
 // Autopilot steers as a bot.

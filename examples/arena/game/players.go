@@ -1,6 +1,9 @@
 package game
 
 import (
+	"encoding/binary"
+	"math"
+
 	"github.com/mlange-42/arche/ecs"
 
 	"github.com/arche-replicate/arche-replicate/replication/rewind"
@@ -40,4 +43,45 @@ func (g *Game) Leave(number int) {
 // Command sets the player's controls from the next step on.
 func (g *Game) Command(number int, c Controls) {
 	g.players[number].controls, g.players[number].rewound = c, false
+}
+
+// FillUp launches or removes a bot if there are not as many ships, those of players included. It is
+// for matches in which players come and go; call it before Step.
+func (g *Game) FillUp(ships int) {
+	number, free, present := -1, len(g.ships), 0 // the last bot, and the first free number
+	for i, e := range g.ships {
+		switch {
+		case e.IsZero():
+			free = min(free, i)
+			continue
+		case !g.players[i].present:
+			number = i
+		}
+		present++
+	}
+	switch {
+	case present < ships && free < maxShips:
+		g.launch(free)
+	case present > ships && number >= 0:
+		g.Leave(number)
+	}
+}
+
+// AppendShips appends where living ships are to dst, for those who compare what they are shown with it: the tick, and
+// for each ship its number, its position and its heading, of 4 bytes each, little-endian.
+func (g *Game) AppendShips(dst []byte, tick uint32) []byte {
+	put := func(x uint32) { dst = binary.LittleEndian.AppendUint32(dst, x) }
+	put(tick)
+	for number, e := range g.ships {
+		if e.IsZero() {
+			continue
+		}
+		if pos, heading, _, ship := g.body.Get(e); ship.Alive {
+			put(uint32(number))
+			put(math.Float32bits(pos.X))
+			put(math.Float32bits(pos.Y))
+			put(math.Float32bits(heading.Angle))
+		}
+	}
+	return dst
 }

@@ -54,6 +54,16 @@ func (g *Game) enter(e ecs.Entity) {
 	g.raiseShield(e)
 }
 
+// Scatter moves every ship somewhere else at once.
+func (g *Game) Scatter() {
+	for _, e := range g.ships {
+		if !e.IsZero() {
+			pos, _, _, _ := g.body.Get(e)
+			pos.set(g.somewhere())
+		}
+	}
+}
+
 // raiseShield gives a ship a full shield, whether or not it has one. It invalidates pointers to the
 // components of the ship.
 func (g *Game) raiseShield(e ecs.Entity) {

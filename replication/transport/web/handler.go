@@ -48,6 +48,7 @@ type Handler struct {
 	hub     *link.Hub
 	server  *replication.Server
 	origins []string
+	coding  replication.Coding
 
 	foreign, refused, failed, malformed, moved, web atomic.Uint64
 
@@ -65,7 +66,9 @@ const webSocketMTU = 16384
 // 16,384 bytes, over WebTransport 1,200, or the server's if that is less.
 func NewHandler(server *replication.Server, opts ...Option) *Handler {
 	o := settings(false, opts)
-	return &Handler{hub: link.NewHub("web", server, o.limits, o.network), server: server, origins: o.origins}
+	return &Handler{
+		hub: link.NewHub("web", server, o.limits, o.network), server: server, origins: o.origins, coding: o.coding,
+	}
 }
 
 // Poll gives the server what has arrived. It never waits. Call it before the
@@ -217,7 +220,9 @@ func (h *Handler) accept(w http.ResponseWriter, r *http.Request) {
 	s := &socket{conn: conn, net: under.net}
 	to, err := h.hub.Open(link.Socket{
 		Address: at, Send: s.Write, Blocks: true, Close: func() { s.close(h.goodbye()) },
-		Peer: []replication.PeerOption{replication.WithoutChecksum(), replication.WithMTU(webSocketMTU)},
+		Peer: []replication.PeerOption{
+			replication.WithoutChecksum(), replication.WithMTU(webSocketMTU), replication.WithCoding(h.coding),
+		},
 	})
 	end()
 	if err != nil {

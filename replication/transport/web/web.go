@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/arche-replicate/arche-replicate/replication/transport"
 )
@@ -31,12 +32,20 @@ type options struct {
 	limits  transport.Limits
 	network *netsim.Network
 	origins []string
+	coding  replication.Coding
 }
 
 // WithLimits bounds what clients take. It is for NewHandler. Behind a proxy that
 // is not known to [net/http], all clients have one address: raise PeersPerIP.
 func WithLimits(l transport.Limits) Option {
 	return func(o *options) { o.onlyHandler("WithLimits"); o.limits = l }
+}
+
+// WithCoding sets the coding of the states that clients are sent: see
+// [replication.WithCoding]. It is for NewHandler.
+func WithCoding(c replication.Coding) Option {
+	replication.WithCoding(c) // panics if there is no such coding
+	return func(o *options) { o.onlyHandler("WithCoding"); o.coding = c }
 }
 
 // WithNetwork makes all packets go through a bad network, in both directions.

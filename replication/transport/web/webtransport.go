@@ -124,6 +124,7 @@ func (t *webTransport) listen(address string, config *tls.Config) error {
 	t.peer = []replication.PeerOption{
 		replication.WithoutChecksum(),
 		replication.WithMTU(min(webTransportMTU, seam.OfServer(t.handler.server).Opts.MTU)),
+		replication.WithCoding(t.handler.coding),
 	}
 	t.work.Go(t.accept)
 	return nil

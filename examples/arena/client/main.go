@@ -1,0 +1,291 @@
+//go:build js
+
+// Client is a player's end of the arena in a web page: the game's Player, connected by package web.
+// It draws nothing; the page does, with what the functions of globalThis.arena return.
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"syscall/js"
+	"time"
+
+	"github.com/mlange-42/arche/ecs"
+
+	"github.com/arche-replicate/arche-replicate/examples/arena/game"
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/inspect"
+	"github.com/arche-replicate/arche-replicate/replication/interpolation"
+	"github.com/arche-replicate/arche-replicate/replication/transport/web"
+)
+
+// What is drawn between the states that arrive. The components of the game keep the newest state, for
+// a page that shows what the game is like without interpolation.
+type (
+	drawnPosition game.Position
+	drawnHeading  game.Heading
+)
+
+// client is the player of the page.
+type client struct {
+	*game.Player
+	world   ecs.World
+	conn    *web.Conn
+	dialing bool // conn changes
+	wire    *wire
+	inspect *inspect.Inspector
+	reader  *game.Reader
+	failed  error // of Frame
+	retry   time.Time
+	paused  time.Time // until then
+
+	controls game.Controls
+	alive    bool // in the latest frame
+	wish     game.Wish
+	wished   bool // the server knows
+	session  uint64
+	coding   string
+	newest   bool // without interpolation
+
+	view   *view
+	ghosts ghosts
+	lamp   lamp
+	sum    string
+	summed time.Time
+}
+
+func main() {
+	c := &client{world: ecs.NewWorld(1024), coding: "packed", wish: game.Wish{Every: 3}}
+	schema := game.NewSchema()
+	library := replication.NewClient(&c.world, schema)
+	name := query("name")
+	if name == "" {
+		name = fmt.Sprintf("Pilot %d", 1+rand.IntN(99))
+	}
+	c.Player = game.NewPlayer(name, &c.world, library)
+	c.Human = true
+	c.Steer = func(replication.Tick) game.Controls { return c.controls }
+	c.Hit = func(h game.Hit) { c.view.hit(h, c.Ship) }
+	c.Interpolate()
+	interpolation.Into[game.Position, drawnPosition](c.Shown)
+	interpolation.Into[game.Heading, drawnHeading](c.Shown)
+	c.reader = game.NewReader(&c.world, schema)
+	c.inspect = inspect.Client(library, inspect.WithInterpolation(c.Shown), inspect.WithName(name))
+	c.view = newView(&c.world)
+	c.wire = tapWire(query("transport") == "websocket")
+	c.dial()
+
+	js.Global().Set("arena", map[string]any{
+		"frame": js.FuncOf(func(_ js.Value, args []js.Value) any {
+			c.frame(args[0].Float(), args[1])
+			return c.view.result()
+		}),
+		"status": js.FuncOf(func(js.Value, []js.Value) any { return js.ValueOf(c.status()) }),
+		"stats": js.FuncOf(func(_ js.Value, args []js.Value) any {
+			since := int64(0)
+			if len(args) > 0 {
+				since = int64(args[0].Float())
+			}
+			return string(c.inspect.AppendJSON(nil, since, -1))
+		}),
+		"events": js.FuncOf(func(js.Value, []js.Value) any { return js.ValueOf(c.view.takeEvents()) }),
+		"set": js.FuncOf(func(_ js.Value, args []js.Value) any {
+			c.set(args[0].String(), args[1])
+			return nil
+		}),
+	})
+	<-context.Background().Done() // the page calls from now on
+}
+
+// query returns a parameter of the page's address.
+func query(name string) string {
+	v := js.Global().Get("URLSearchParams").New(js.Global().Get("location").Get("search")).Call("get", name)
+	if v.Type() != js.TypeString {
+		return ""
+	}
+	return v.String()
+}
+
+// dial connects to the handler of the coding.
+func (c *client) dial() {
+	url := "/play"
+	if c.coding == "compact" {
+		url = "/play/compact"
+	}
+	c.conn, c.failed = web.Dial(url, c.Client)
+}
+
+// frame brings the world up to date and makes the rows that the page draws.
+func (c *client) frame(ms float64, controls js.Value) {
+	now := time.Now()
+	if c.dialing || c.conn == nil || now.Before(c.paused) {
+		return
+	}
+	dt := time.Duration(ms * float64(time.Millisecond))
+	c.steer(dt.Seconds(), controls)
+	c.conn.Poll()
+	if c.failed != nil && now.After(c.retry) {
+		c.failed = nil
+		c.Client.Reconnect()
+	}
+	if c.failed == nil {
+		if c.failed = c.Frame(dt); c.failed != nil {
+			c.retry = now.Add(2 * time.Second)
+		}
+	}
+	c.Compare(c.reader)
+	if session := c.Client.Stats().Sessions; session != c.session {
+		c.session, c.wished = session, false
+	}
+	if !c.wished && c.Client.Status() == replication.StatusConnected {
+		c.wished = c.Wish(c.wish) == nil
+	}
+	c.lamp.update(c.Client.Stats(), now)
+	c.view.draw(c)
+}
+
+// turnRate is by how much the keys turn the wanted course, in radians per second: as fast as ships do.
+const turnRate = 3.5
+
+// steer makes the input of the page's controls.
+func (c *client) steer(seconds float64, page js.Value) {
+	if page.Type() != js.TypeObject {
+		return
+	}
+	number := func(name string) (float64, bool) {
+		v := page.Get(name)
+		return max(-1e9, min(numberOf(v), 1e9)), v.Type() == js.TypeNumber
+	}
+	if alive := c.view.own.alive; alive != c.alive {
+		c.alive = alive
+		c.controls.Course = c.view.own.angle
+	}
+	if turn, ok := number("turn"); ok {
+		c.controls.Course += max(-1, min(turn, 1)) * turnRate * seconds
+	}
+	if course, ok := number("course"); ok {
+		c.controls.Course = course
+	}
+	c.controls.Course = math.Remainder(c.controls.Course, 2*math.Pi)
+	thrust, _ := number("thrust")
+	c.controls.Thrust = max(0, min(thrust, 1))
+	c.controls.Fire = page.Get("fire").Truthy()
+}
+
+// numberOf returns a number of the page; 0 for what is none.
+func numberOf(v js.Value) float64 {
+	if v.Type() != js.TypeNumber || math.IsNaN(v.Float()) {
+		return 0
+	}
+	return v.Float()
+}
+
+// set changes a setting.
+func (c *client) set(name string, value js.Value) {
+	switch name {
+	case "name":
+		c.Name = value.String()
+		_ = c.Leave() // the next frame joins by the new name; without a session the next one does anyway
+	case "interpolation":
+		c.newest = !value.Truthy()
+	case "ghosts":
+		c.ghosts.show(value.Truthy())
+	case "pauseClient":
+		c.paused = time.Now().Add(time.Duration(max(0, min(numberOf(value), 60_000))) * time.Millisecond)
+	case "stopAcks":
+		c.wire.stop(value.Truthy())
+	case "sendRate":
+		rate := max(1, min(numberOf(value), 60))
+		c.wish.Every, c.wished = uint8(max(1, math.Round(60/rate))), false
+	case "radius":
+		c.wish.Radius, c.wished = uint16(max(0, min(numberOf(value), 2047))), false
+	case "coding":
+		if coding := value.String(); coding != c.coding && !c.dialing && (coding == "packed" || coding == "compact") {
+			c.coding, c.dialing = coding, true
+			go c.redial()
+		}
+	default:
+		js.Global().Get("console").Call("warn", "arena.set: there is no setting "+name)
+	}
+}
+
+// redial connects anew. It waits, which functions that the page calls must not.
+func (c *client) redial() {
+	if c.conn != nil {
+		_ = c.conn.Close() // the next connection counts
+	}
+	c.dial()
+	c.Client.Reconnect()
+	c.dialing = false
+}
+
+// status is what the page writes.
+func (c *client) status() map[string]any {
+	now := time.Now()
+	stats, shown := c.Client.Stats(), c.Shown.Stats()
+	tick, _ := c.Client.Settled()
+	if now.Sub(c.summed) >= time.Second/2 {
+		c.summed = now
+		c.sum = fmt.Sprintf("%016x", c.reader.Census(c.Client.Entities()).Sum)
+	}
+	state, why := "connecting", ""
+	switch {
+	case c.failed != nil:
+		state, why = "lost", c.failed.Error()
+	case c.Client.Status() == replication.StatusConnected:
+		state = "connected"
+	case stats.Sessions > 0:
+		state = "lost"
+	}
+	if err := c.Client.Err(); err != nil && why == "" && state != "connected" {
+		why = err.Error()
+	}
+	lamp, lampTick := c.lamp.state(now), any(nil)
+	if lamp == "equal" {
+		lampTick = float64(tick)
+	}
+	delay := any(nil)
+	if shown.Delay > 0 {
+		delay = float64(shown.Delay.Milliseconds())
+	}
+	return map[string]any{
+		"transport": c.wire.kind(), "state": state, "why": why,
+		"tick": float64(c.Client.Tick()), "settled": float64(tick), "entities": c.view.entities, "sum": c.sum,
+		"own": c.view.ownStatus(c, now), "match": c.view.matchStatus(c.Ship),
+		"lamp": lamp, "lampTick": lampTick,
+		"compared": float64(stats.HashesCompared), "diverged": float64(stats.Diverged),
+		"delay": delay, "starved": float64(shown.Starved), "frames": float64(shown.Frames),
+		"ghostError": c.view.ghostError(), "interpolation": !c.newest, "ghosts": c.ghosts.wanted,
+		"coding": c.coding, "sendRate": math.Round(60 / float64(c.wish.Every)), "radius": int(c.wish.Radius),
+	}
+}
+
+// lamp shows whether this world equals the server's, by the hashes of entities that the server sends.
+type lamp struct {
+	compared, diverged uint64
+	equalAt, differsAt time.Time // the latest comparisons
+}
+
+// lampTime is for how long a comparison counts.
+const lampTime = 3 * time.Second
+
+func (l *lamp) update(s replication.ClientStats, now time.Time) {
+	if s.Diverged > l.diverged {
+		l.differsAt = now
+	} else if s.HashesCompared > l.compared {
+		l.equalAt = now
+	}
+	l.compared, l.diverged = s.HashesCompared, s.Diverged
+}
+
+func (l *lamp) state(now time.Time) string {
+	switch {
+	case now.Sub(l.differsAt) < lampTime:
+		return "differs"
+	case now.Sub(l.equalAt) < lampTime:
+		return "equal"
+	}
+	return "unknown"
+}

@@ -1,0 +1,281 @@
+// The game: draws each frame, writes what there is to read, and feeds the instruments.
+
+import { combine, from, number, panels } from "/debug/replication/inspect.js";
+import { $, json, make, put } from "./dom.js";
+import { Dock } from "./dock.js";
+import { Field } from "./draw.js";
+import { Controls, Sound } from "./input.js";
+
+const NONE = "–", PER_SECOND = 4;
+const TABS = ["net", "dock", "match"];
+const icon = d => `<svg viewBox="0 0 16 18" aria-hidden="true"><path d="${d}"/></svg>`;
+const NEEDLE = icon("M8 0 13 18 8 14 3 18Z"), CHEVRON = icon("M8 0 16 18 8 12 0 18Z");
+const clock = s => `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, "0")}`;
+
+// remember gives the client the player's name of last time: it takes it from the address.
+export function remember(name) {
+	const url = new URL(location.href);
+	try {
+		if (name) localStorage.setItem("arena-name", name);
+		else name = url.searchParams.get("name") || localStorage.getItem("arena-name");
+	} catch { } // a browser that keeps nothing
+	if (!name) return;
+	url.searchParams.set("name", name);
+	history.replaceState(null, "", url);
+}
+
+const last = (values, n = 1) => (values || []).slice(-n).filter(v => v !== null);
+const mean = values => values.length ? values.reduce((a, b) => a + b, 0) / values.length : null;
+
+// Meter makes the source of the instruments, and keeps what else of it is shown.
+class Meter {
+	constructor(arena) {
+		this.arena = arena;
+		this.status = arena.status();
+		this.costs = null;  // of the same as JSON and as raw structs
+		this.network = () => null; // the settings of the dock
+		this.equalAt = null; // tick
+		this.kbits = null;
+		this.seen = {};
+		this.counted = [];   // counters of the last 10 s
+		const ask = () => json("/debug/arena.json").then(d => { this.costs = d; }, () => {});
+		ask();
+		setInterval(() => { if (!document.hidden) ask(); }, 2000);
+		const both = combine(since => this.client(since), from("/debug/replication/"), () => this.status.peer ?? -1);
+		this.source = async since => this.add(await both(since));
+	}
+
+	client(since) {
+		const data = JSON.parse(this.arena.stats(since)), s = data.samples, c = data.counters;
+		this.kept = since ? (this.kept || []).concat(s.bandwidth).slice(-PER_SECOND) : s.bandwidth.slice(-PER_SECOND);
+		this.kbits = mean(last(this.kept, PER_SECOND));
+		this.counted = [...this.counted, [c.Packets, c.Duplicates]].slice(-40);
+		const [packets, duplicates] = this.counted[0], came = c.Packets - packets + c.Duplicates - duplicates;
+		const one = key => last(s[key]).at(0) ?? null, roundTrip = one("roundTrip"), loss = one("loss");
+		this.seen = {
+			loss: loss === null ? null : loss / 100, latency: roundTrip === null ? null : roundTrip / 2, jitter: one("jitter"),
+			duplicate: came > 0 ? (c.Duplicates - duplicates) / came : null,
+		};
+		return data;
+	}
+
+	add(data) {
+		const d = this.costs, s = this.status;
+		if (d) data.compare = [{ name: "JSON", kbits: d.jsonKbit }, { name: "Raw structs", kbits: d.rawKbit }];
+		data.lamp = this.lamp();
+		if (this.network()) data.set = { loss: 100 * this.network().loss };
+		data.status = s.state;
+		return data;
+	}
+
+	lamp() {
+		const s = this.status;
+		if (s.lamp === "equal" && s.lampTick !== null) this.equalAt = s.lampTick;
+		const at = this.equalAt === null ? "" : number(this.equalAt);
+		switch (s.state === "lost" ? "unknown" : s.lamp) {
+		case "equal": return { state: "equal", text: "Worlds equal", detail: `at tick ${at}` };
+		case "differs": return { state: "differs", text: "Worlds differ", detail: at && `last equal at ${at}` };
+		}
+		return { state: "unknown", text: "Not compared", detail: at && `last equal at ${at}` };
+	}
+}
+
+class Page {
+	constructor(arena) {
+		this.arena = arena;
+		this.field = new Field($("field"), $("map"));
+		this.controls = new Controls($("game"), $("field"), $("stick"), $("fire"));
+		this.sound = new Sound();
+		this.meter = new Meter(arena);
+		this.status = this.meter.status;
+		this.frames = [];
+		this.before = performance.now();
+		this.read = 0;  // when the status was read
+		this.wrote = 0; // when slow words were written
+		this.latest = { tick: 0, at: this.before };
+		this.build();
+	}
+
+	build() {
+		const net = panels($("net"), this.meter.source);
+		this.dock = new Dock($("dock"), this.arena, label => net.mark(label));
+		this.meter.network = () => this.dock.settings;
+		const pips = (dl, words, name, n) => {
+			const bar = make("dd", "pips " + name, ...Array.from({ length: n }, () => make("i"))), value = make("dd");
+			dl.append(make("dt", "", words), bar, value);
+			return { bar, value };
+		};
+		const dl = document.querySelector("#own dl");
+		this.hull = pips(dl, "Hull", "hull", 10);
+		this.shield = pips(dl, "Shield", "shield", 3);
+		this.ammo = pips(dl, "Ammo", "", 0);
+		const field = make("input"), sound = make("button");
+		field.maxLength = 16;
+		this.standing = make("p");
+		this.table = make("ol");
+		$("match").append(make("label", "", "Name", field), this.standing, this.table, sound);
+		this.names = [$("name"), field];
+		for (const input of this.names) {
+			input.addEventListener("change", () => this.rename(input.value.trim()));
+			input.addEventListener("keydown", e => { if (e.key === "Enter" || e.key === "Escape") input.blur(); });
+		}
+		this.sounds = [$("sound"), sound];
+		for (const b of this.sounds) {
+			b.addEventListener("click", () => this.showSound(this.sound.toggle()));
+		}
+		this.showSound(false);
+		// A control that was clicked gives the keys back to the game.
+		for (const area of [$("dock"), $("top")]) {
+			area.addEventListener("click", e => { if (e.detail > 0 && e.target.type !== "text") document.activeElement?.blur(); });
+			area.addEventListener("change", e => { if (e.target.type === "range" && e.target.matches(":active, :hover")) e.target.blur(); });
+		}
+		const tabs = [...document.querySelectorAll("#tabs button")];
+		const open = name => {
+			for (const t of TABS) document.body.classList.toggle("tab-" + t, t === name);
+			tabs.forEach((b, i) => b.setAttribute("aria-selected", String(TABS[i] === name)));
+		};
+		tabs.forEach((b, i) => {
+			b.addEventListener("click", () => { open(b.getAttribute("aria-selected") === "true" ? "" : TABS[i]); b.blur(); });
+			b.addEventListener("keydown", e => {
+				const to = { ArrowRight: i + 1, ArrowLeft: i + 2 }[e.key];
+				if (to !== undefined) tabs[to % 3].focus();
+			});
+		});
+		$("again").addEventListener("click", () => location.reload());
+		$("websocket").addEventListener("click", () => {
+			const url = new URL(location.href);
+			url.searchParams.set("transport", "websocket");
+			location.replace(url);
+		});
+	}
+
+	showSound(on) {
+		for (const b of this.sounds) { put(b, on ? "Sound on" : "Sound off"); b.setAttribute("aria-pressed", String(on)); }
+	}
+
+	rename(name) {
+		if (!name || name === this.status.own.name) return;
+		remember(name);
+		this.arena.set("name", name);
+	}
+
+	frame(now) {
+		const dt = now - this.before, f = this.field;
+		this.before = now;
+		const { rows, n } = this.arena.frame(dt, this.controls.read(f.own === null || !this.rows ? 0 : this.rows[f.own + 4]));
+		this.rows = rows;
+		for (const e of this.arena.events()) {
+			if (e.kind !== "kill") f.burst(e.x, e.y, 6, 40);
+			if (e.own || e.mine || e.by) this.sound.play(e.kind);
+		}
+		this.frames.push(now);
+		while (this.frames[0] < now - 1000) this.frames.shift();
+		if (now - this.read >= 100) { this.read = now; this.write(now); }
+		if (document.hidden) return;
+		const { own, radius, ghosts } = this.status;
+		f.frame(rows, n, { own, radius, ghosts, dt: Math.min(dt, 100) / 1000 });
+	}
+
+	write(now) {
+		const s = this.status = this.meter.status = this.arena.status(), { own, match } = s;
+		if (s.tick !== this.latest.tick) this.latest = { tick: s.tick, at: now };
+		this.writeTop(s);
+		const pips = ({ bar, value }, n, max) => {
+			[...bar.children].forEach((p, i) => p.classList.toggle("on", i < n));
+			put(value, `${n}/${max}`);
+		};
+		pips(this.hull, own.hull, own.hullMax);
+		pips(this.shield, own.shield, own.shieldMax);
+		put(this.ammo.bar, String(own.ammo));
+		for (const input of this.names) if (input !== document.activeElement && input.value !== own.name) input.value = own.name;
+		const note = this.note(s);
+		put($("note"), note);
+		$("note").hidden = !note;
+		this.writeLost(s, now);
+		if (now - this.wrote < 500) return;
+		this.wrote = now;
+		this.dock.own(s);
+		this.dock.saw(this.meter.seen);
+		const [facts, ghosts] = $("facts").children;
+		put(facts, `${number(s.entities)} entities, ${this.frames.length} frames/s`);
+		const error = s.ghostError;
+		put(ghosts, s.ghosts ? `Ghosts: outline is the server's truth, error ${error === null ? NONE : number(error, 2) + " units"}` : "");
+		this.writeLeaders(match);
+		const [figure, saved, lamp] = $("chip").children, { kbits, costs } = this.meter, l = this.meter.lamp();
+		put(figure.firstChild, number(kbits));
+		put(saved, `${kbits === null || !costs?.jsonKbit ? NONE : number(100 * (1 - kbits / costs.jsonKbit), 1)}\u00a0% saved`);
+		put(lamp, `${{ equal: "✓", differs: "✕" }[l.state] ?? NONE} ${l.text}`);
+		lamp.className = l.state;
+		$("chip").hidden = false;
+	}
+
+	writeTop({ state, transport, match, own }) {
+		const on = state === "connected", best = match.leaders.find(l => !l.own);
+		$("wire").classList.toggle("off", !on);
+		put($("transport"), on ? transport : state === "lost" ? "Not connected" : "Connecting");
+		$("wire").title = on ? transport : "Not connected";
+		put($("clock"), on || state === "lost" ? clock(match.clock) : NONE);
+		$("best").classList.toggle("player", best?.player ?? false);
+		put($("best").children[1], best ? best.name : NONE);
+		put($("best").children[2], best ? String(best.kills) : "");
+		put($("mine").firstChild, String(own.kills));
+		const [theirs, mine] = $("bars").children;
+		theirs.style.flexGrow = (best?.kills ?? 0) + 1;
+		mine.style.flexGrow = own.kills + 1;
+	}
+
+	// writeLeaders writes both tables: over the game, and for phones.
+	writeLeaders(match) {
+		for (const list of [$("leaders"), this.table]) {
+			while (list.children.length > match.leaders.length) list.lastChild.remove();
+			match.leaders.forEach((l, i) => {
+				const li = list.children[i] ?? list.appendChild(make("li")), kind = l.own ? "own" : l.player ? "player" : "bot";
+				if (li.className !== kind) {
+					li.className = kind;
+					li.innerHTML = `${kind === "player" ? CHEVRON : NEEDLE}<span></span><b></b>`;
+					li.children[1].shown = undefined;
+				}
+				put(li.children[1], l.name);
+				put(li.children[2], String(l.kills));
+			});
+		}
+		const { own } = this.status;
+		put(this.standing, `${match.phase}, ${match.players} ${match.players === 1 ? "player" : "players"}. You: ${own.kills} kills, ${own.deaths} deaths.`);
+	}
+
+	note({ state, own, match }) {
+		if (state !== "connected") return state === "lost" ? "" : "Connecting…";
+		if (match.phase === "warm-up") return `Warm-up: guns work in ${clock(match.clock)}`;
+		if (match.phase === "over") return match.leaders[0] ? `Round over: ${match.leaders[0].name} wins with ${match.leaders[0].kills}` : "Round over";
+		if (own.ship < 0) return "Waiting for a ship";
+		return own.alive ? "" : `Destroyed. Back in ${Math.max(1, Math.ceil(own.respawnIn))}\u00a0s`;
+	}
+
+	writeLost(s, now) {
+		const lost = this.gone || s.state === "lost";
+		if (lost) {
+			const silent = (now - this.latest.at) / 1000;
+			const why = (this.gone || s.why).replace(/^\w+: /, "");
+			put($("lost-why"), `Nothing has arrived for ${number(silent)}\u00a0s. The view stands still at tick ${number(s.tick)}.` +
+				(this.gone ? "" : " The client keeps trying.") + (why ? ` (${why})` : ""));
+			$("websocket").hidden = s.transport === "WebSocket" || new URL(location.href).searchParams.get("transport") === "websocket";
+		}
+		$("lost").hidden = !lost;
+	}
+}
+
+// play starts the game, and returns when there is something to see.
+export async function play(ended, waiting) {
+	const page = new Page(globalThis.arena);
+	ended.then(() => { page.gone = "the client has ended"; }, e => { page.gone = String(e); });
+	const run = now => {
+		page.frame(now);
+		requestAnimationFrame(run);
+	};
+	requestAnimationFrame(run);
+	setInterval(() => { if (document.hidden) page.frame(performance.now()); }, 100); // nothing is drawn then, but packets arrive
+	for (const began = performance.now(); page.status.state !== "connected" || !page.status.entities;) {
+		waiting(performance.now() - began > 3000 ? page.status.why : "");
+		await new Promise(done => setTimeout(done, 50));
+	}
+}
