@@ -269,8 +269,8 @@ export async function play(ended, waiting) {
 	const page = new Page(globalThis.arena);
 	ended.then(() => { page.gone = "the client has ended"; }, e => { page.gone = String(e); });
 	const run = now => {
-		page.frame(now);
 		requestAnimationFrame(run);
+		page.frame(now);
 	};
 	requestAnimationFrame(run);
 	setInterval(() => { if (document.hidden) page.frame(performance.now()); }, 100); // nothing is drawn then, but packets arrive
