@@ -65,6 +65,7 @@ class Meter {
 		data.lamp = this.lamp();
 		if (this.network()) data.set = { loss: 100 * this.network().loss };
 		data.status = s.state;
+		if (s.state === "lost") for (const key of ["roundTrip", "jitter", "loss", "age", "delay"]) data.samples[key]?.fill(null); // not known now
 		return data;
 	}
 
