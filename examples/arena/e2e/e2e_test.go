@@ -308,11 +308,8 @@ func TestPage(t *testing.T) {
 	ada.post(`{preset: "lan"}`)
 	js[int](ada, `arena.set("sendRate", 60), 1`)
 	time.Sleep(3 * time.Second) // the play-out delay falls slowly
-	// On a busy machine frames and ticks are late, so that inputs are sent earlier and states are shown later.
-	roundTrip := ada.latest("roundTrip", 1)
-	inputDelay := js[float64](ada, "JSON.parse(arena.stats(0)).counters.InputDelay")
-	best, most := 1e9, max(roundTrip+110, inputDelay+ada.latest("delay", 1)+roundTrip/2+50)
-	for i := range 16 {
+	best, most, roundTrip := 1e9, 0.0, 0.0
+	for i := 0; i < 20 && best > roundTrip+110; i++ {
 		code, virtual := "ArrowLeft", int64(37)
 		if i%2 == 1 {
 			code, virtual = "ArrowRight", 39
@@ -320,14 +317,16 @@ func TestPage(t *testing.T) {
 		if ms := ada.turnTime(code, virtual); ms > 0 {
 			best = min(best, ms)
 		}
-		if best <= most {
-			break
-		}
+		// On a busy machine frames and ticks are late, so that inputs are sent earlier and states are shown later.
+		roundTrip = ada.latest("roundTrip", 1)
+		inputDelay := js[float64](ada, "JSON.parse(arena.stats(0)).counters.InputDelay")
+		most = max(most, roundTrip+110, inputDelay+ada.latest("delay", 1)+roundTrip/2+50)
 	}
 	if best > most {
 		t.Errorf("a key turns the ship after %.0f ms, not within %.0f ms", best, most)
 	}
-	step(fmt.Sprintf("a key turns the ship after %.0f ms, of %.0f; the round trip takes %.0f ms", best, most, roundTrip))
+	step(fmt.Sprintf("a key turns the ship after %.0f ms; the round trip takes %.0f ms; %.0f ms are the most", best, roundTrip,
+		most))
 	ada.post(`{preset: "home"}`)
 
 	zoe := openTab(t, browser, "Zoe", url, "")
