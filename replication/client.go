@@ -305,9 +305,7 @@ func (c *Client) Status() Status {
 func (c *Client) Err() error {
 	c.mustExist()
 	if err := c.sends.refusal(); err != nil && (c.Status() == StatusConnecting || c.Status() == StatusReconnecting) {
-		return fmt.Errorf("replication: the client can't reach the server: "+
-			"the send function refused the last %d packets: %w",
-			c.sends.row, err)
+		return fmt.Errorf("replication: the client can't reach the server: %w", err)
 	}
 	return c.session.Err
 }

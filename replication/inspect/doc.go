@@ -3,7 +3,7 @@
 // programs, and metrics in Prometheus' text format.
 //
 //	http.Handle("/debug/replication/", inspect.Server(server))
-//	go http.ListenAndServe("localhost:8081", nil)
+//	go func() { log.Println(http.ListenAndServe("localhost:8081", nil)) }()
 //
 // [Server] and [Client] attach an [Inspector]. Four times a second, at the end of Replicate or Frame, it reads the
 // counters, and keeps the last 60 seconds. It never waits for those who look: a reader that is in its way postpones the

@@ -27,8 +27,7 @@ import (
 // A carrier is a transport as the plays of this package need it.
 type carrier struct {
 	name     string
-	remote   string // Peer.Remote
-	mtu      int    // of its peers, if the server's is 9,000
+	mtu      int // of its peers, if the server's is 9,000
 	checksum bool
 	listen   func(t *testing.T, address string, s *replication.Server, n *netsim.Network) *listener
 	dial     func(t *testing.T, address string, c *replication.Client, n *netsim.Network) conn
@@ -49,10 +48,10 @@ type conn interface {
 }
 
 var carriers = []carrier{
-	{"udp", "udp", 9000, true, listenUDP, dialUDP, relayDatagrams, takenUDP},
-	{"quic", "quic", 1200, false, listenQUIC, dialQUIC, relayDatagrams, takenQUIC},
-	{"websocket", "web", 9000, false, listenWebSocket, dialWebSocket, relayConnections, nil},
-	{"webtransport", "web", 1200, false, listenWebTransport, dialWebTransport, relayDatagrams, takenWebTransport},
+	{"udp", 9000, true, listenUDP, dialUDP, relayDatagrams, takenUDP},
+	{"quic", 1200, false, listenQUIC, dialQUIC, relayDatagrams, takenQUIC},
+	{"websocket", 9000, false, listenWebSocket, dialWebSocket, relayConnections, nil},
+	{"webtransport", 1200, false, listenWebTransport, dialWebTransport, relayDatagrams, takenWebTransport},
 }
 
 func listenUDP(t *testing.T, address string, s *replication.Server, n *netsim.Network) *listener {

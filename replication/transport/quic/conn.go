@@ -25,7 +25,7 @@ type Conn struct{ link *link.Conn }
 // It does not wait for the server: Client.Frame connects, and Client.Err reports how that goes.
 //
 // The server's certificate has to be for its host name, from an authority that the system trusts, unless
-// [WithFingerprint] or [WithRoots] is given. At an address of this machine, such as 127.0.0.1, any certificate
+// [WithFingerprint] or [WithRoots] is given. At a loopback address, such as 127.0.0.1, any certificate
 // will do, as nobody is in between.
 //
 // The error reports an address or a fingerprint that can't be one. What a person has to mend, such as a

@@ -212,7 +212,7 @@ func TestNobodyIsThere(t *testing.T) {
 	defer func() { _ = nobody.Close() }()
 	p := dial(t, nobody.LocalAddr().String(), func(o *options) { o.handshake = 300 * time.Millisecond })
 	until(t, nil, func() bool { p.frame(); return p.client.Err() != nil }, p)
-	require.ErrorContains(t, p.client.Err(), "no connection to "+nobody.LocalAddr().String()+" yet")
+	require.ErrorContains(t, p.client.Err(), "no answer from "+nobody.LocalAddr().String()+" yet")
 	reports(t, nil, p, "no answer from "+nobody.LocalAddr().String()+": is the server running")
 }
 

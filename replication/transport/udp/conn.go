@@ -147,10 +147,9 @@ func (c *Conn) Close() error {
 	}
 	c.closed = true
 	c.client.Disconnect(replication.Reason{})
-	for _, path := range c.paths {
-		if path != nil {
-			path.Close()
-		}
+	if c.paths[up] != nil {
+		link.Await(c.paths[up].Close())
+		c.paths[down].Close()
 	}
 	err := c.conn.Close()
 	<-c.done

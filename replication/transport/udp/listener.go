@@ -93,8 +93,9 @@ func (l *Listener) Stats() ListenerStats {
 // systems of a tick.
 func (l *Listener) Poll() { l.hub.Poll() }
 
-// Close disconnects the peers of the listener, which are notified, and closes the
-// socket. The server and its other peers go on.
+// Close disconnects the peers of the listener, whose clients wait for the next server
+// and join that by themselves, and closes the socket. The server and its other peers
+// go on. Call [replication.Server.Close] first if the game has ended for the clients.
 func (l *Listener) Close() error {
 	l.hub.Close()
 	err := l.conn.Close()

@@ -36,7 +36,7 @@ type dialer struct {
 func newDialer(where string) (*dialer, error) {
 	u, err := url.Parse(where)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: give a URL such as https://game.example/play", err)
 	}
 	switch u.Scheme {
 	case "http", "https", "ws", "wss":

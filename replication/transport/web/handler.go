@@ -83,9 +83,11 @@ func (h *Handler) Stats() HandlerStats {
 	}
 }
 
-// Close disconnects the peers of the handler, which are notified, and closes their
-// connections and the socket of [Handler.WebTransport]. The server and its other
-// peers go on. Close the [http.Server] afterwards.
+// Close disconnects the peers of the handler, whose clients wait for the next server
+// and join that by themselves, and closes their connections and the socket of
+// [Handler.WebTransport]. The server and its other peers go on. Call
+// [replication.Server.Close] first if the game has ended for the clients. Close the
+// [http.Server] afterwards.
 func (h *Handler) Close() error {
 	h.mu.Lock()
 	h.closed = true
@@ -219,7 +221,8 @@ func (h *Handler) accept(w http.ResponseWriter, r *http.Request) {
 	conn.SetReadLimit(mostBytes)
 	s := &socket{conn: conn, net: under.net}
 	to, err := h.hub.Open(link.Socket{
-		Address: at, Send: s.Write, Blocks: true, Close: func() { s.close(h.goodbye()) },
+		Transport: "websocket",
+		Address:   at, Send: s.Write, Blocks: true, Close: func() { s.close(h.goodbye()) },
 		Peer: []replication.PeerOption{
 			replication.WithoutChecksum(), replication.WithMTU(webSocketMTU), replication.WithCoding(h.coding),
 		},

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"runtime"
 	"strings"
 	"sync"
@@ -227,7 +228,7 @@ func TestAClientConnectsPlaysAndLeaves(t *testing.T) {
 		p := dial()
 		until(t, h, p.advances(60), p)
 		for peer := range h.server.Peers() {
-			require.Equal(t, "web", peer.Remote().Transport)
+			require.Equal(t, strings.ToLower(path.Base(t.Name())), peer.Remote().Transport)
 			require.True(t, strings.HasPrefix(peer.Remote().Address, "127.0.0.1:"))
 		}
 		require.Equal(t, transport.Stats{Peers: 1, Opened: 1}, h.handler.Stats().Stats)
@@ -262,10 +263,9 @@ func TestTheLastWordsArrive(t *testing.T) {
 		require.ErrorContains(t, p.err, "no cheating")
 		require.NoError(t, q.err)
 		require.NoError(t, h.handler.Close())
-		until(t, nil, func() bool { return q.err != nil }, q)
-		var left *replication.DisconnectError
-		require.ErrorAs(t, q.err, &left)
-		require.True(t, left.Remote, "a packet of the server's: %v", q.err)
+		from := time.Now()
+		until(t, nil, func() bool { return q.client.Status() == replication.StatusReconnecting }, q)
+		require.Less(t, time.Since(from), 5*time.Second, "a packet of the server's, and not its silence")
 	})
 }
 
@@ -450,7 +450,7 @@ func TestASlowReader(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return &paused{ClientSocket: s, pause: &pause}, s.(*socket).net.(*net.TCPConn).SetReadBuffer(16 << 10)
+		return &paused{ClientSocket: s, pause: &pause}, s.(*socket).net.(*net.TCPConn).SetReadBuffer(40 << 10) // more than a segment on loopback
 	})}
 	defer func() { _ = slow.conn.Close() }()
 	quick := dial(t, h.url())
@@ -472,7 +472,7 @@ func TestASlowReader(t *testing.T) {
 		require.EqualValues(t, 1, slow.conn.Stats().Dials)
 	}
 	t.Logf("%d ticks in %v; %d bytes arrived late", h.server.Tick()-start, time.Since(begin), late)
-	require.Less(t, late, uint64(256<<10), "all that was kept for it")
+	require.Less(t, late, uint64(512<<10), "all that was kept for it")
 }
 
 // paused is a socket that is not read for a while.

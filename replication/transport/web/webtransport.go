@@ -212,7 +212,8 @@ func (t *webTransport) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	at := session.RemoteAddr()
 	to, err := h.hub.Open(link.Socket{
-		Address: link.AddrPort(at), Send: session.SendDatagram, Blocks: true, Peer: t.peer,
+		Transport: "webtransport",
+		Address:   link.AddrPort(at), Send: session.SendDatagram, Blocks: true, Peer: t.peer,
 		Close: func() {
 			link.Flush(session.SendDatagram, session.Context().Done())
 			select { // the end of a session may overtake datagrams

@@ -130,7 +130,7 @@ func NewConn(name, where string, client *replication.Client, network *netsim.Net
 	c := &Conn{
 		name: name, client: client, fail: seam.OfClient(client).Fail, dial: dial,
 		stop: stop, done: make(chan struct{}), wanted: make(chan struct{}, 1),
-		last: fmt.Errorf("%s: no connection to %s yet", name, where),
+		last: fmt.Errorf("%s: no answer from %s yet: is a server running there?", name, where),
 	}
 	if network != nil {
 		c.paths = [2]*netsim.Path{up: network.Through(c.transmit), down: network.Through(c.inbox.Put)}
@@ -233,6 +233,10 @@ func (c *Conn) Close() error {
 	}
 	c.closed = true
 	c.client.Disconnect(replication.Reason{})
+	if c.paths[up] != nil {
+		Await(c.paths[up].Close())
+		c.paths[down].Close()
+	}
 	c.mu.Lock()
 	if c.box != nil {
 		c.box.close()
@@ -240,11 +244,6 @@ func (c *Conn) Close() error {
 	c.mu.Unlock()
 	c.stop()
 	<-c.done
-	for _, path := range c.paths {
-		if path != nil {
-			path.Close()
-		}
-	}
 	return nil
 }
 

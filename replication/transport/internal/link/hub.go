@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -73,8 +74,9 @@ type Link struct {
 
 // Socket is what a link needs of a transport.
 type Socket struct {
-	Address netip.AddrPort
-	Send    func(packet []byte) error
+	Transport string // its name, if it is not the hub's
+	Address   netip.AddrPort
+	Send      func(packet []byte) error
 	// Blocks is set if Send may wait for the network. It is called on a goroutine of the link's then.
 	Blocks bool
 	// Close closes the socket, which ends a call of Send. It is called once, when the packets are sent or have waited
@@ -307,11 +309,28 @@ func (h *Hub) drop(l *Link) {
 	less(h.perIP, l.ip)
 	h.queue.mu.Unlock()
 	h.idle = slices.DeleteFunc(h.idle, func(other *Link) bool { return other == l })
-	for _, path := range l.paths {
-		if path != nil {
-			path.Close()
-		}
+	if l.paths[down] == nil {
+		l.end()
+		return
 	}
+	l.paths[up].Close()
+	left := l.paths[down].Close()
+	h.writers.Go(func() {
+		Await(left)
+		l.end()
+	})
+}
+
+// Await waits until what is under way on a bad network has left, or for a second.
+func Await(left <-chan struct{}) {
+	select {
+	case <-left:
+	case <-time.After(time.Second):
+	}
+}
+
+// end closes the socket when it has sent what waits.
+func (l *Link) end() {
 	if l.box == nil {
 		l.closeSocket()
 		return
@@ -325,8 +344,8 @@ const lastWords = 500 * time.Millisecond
 
 func (l *Link) closeSocket() { l.closing.Do(l.socket.Close) }
 
-// Close disconnects the peers, which are notified, and closes the connections. It returns when their sockets are
-// closed.
+// Close disconnects the peers, whose clients then wait for the next server, and closes the connections. It returns when
+// their sockets are closed.
 func (h *Hub) Close() {
 	if h.closed {
 		return
@@ -338,7 +357,7 @@ func (h *Hub) Close() {
 	h.queue.mu.Unlock()
 	for p := range h.server.Peers() {
 		if h.peers[p] != nil {
-			p.Disconnect(replication.Reason{})
+			p.Disconnect(replication.Reason{Code: replication.ReasonTimeout, Text: "the server has stopped"})
 		}
 	}
 	h.remove()
@@ -402,7 +421,7 @@ func (h *Hub) move(l *Link) {
 }
 
 func (l *Link) remote() replication.Remote {
-	return replication.Remote{Transport: l.hub.name, Address: l.socket.Address.String()}
+	return replication.Remote{Transport: cmp.Or(l.socket.Transport, l.hub.name), Address: l.socket.Address.String()}
 }
 
 // HangUp reports that the socket has closed.

@@ -204,7 +204,7 @@ func TestABlockedSocketHoldsUpNobody(t *testing.T) {
 	_, err := g.dial("10.0.0.1:3")
 	require.ErrorIs(t, err, ErrShut)
 	g.play(20, p)
-	require.Equal(t, replication.StatusDisconnected, p.client.Status(), "it was notified")
+	require.Equal(t, replication.StatusReconnecting, p.client.Status(), "it was notified, and waits for the next server")
 	require.Zero(t, g.server.Stats().Peers)
 	require.Equal(t, g.server, g.hub.server, "it goes on")
 	g.hub.Poll()
