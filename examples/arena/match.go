@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/mlange-42/arche/ecs"
@@ -88,7 +89,10 @@ func newMatch(c *config) *match {
 const pageFight = 60
 
 // hashInterval is that of replication.Tuning.StateHash, in ticks.
-const hashInterval = 10
+const hashInterval = 30
+
+// mostGuests is how many are kept for the table, those who have left included.
+const mostGuests = 1000
 
 // admit makes a peer a guest. It is called again if its client begins a new session.
 func (m *match) admit(p *replication.Peer) {
@@ -96,6 +100,9 @@ func (m *match) admit(p *replication.Peer) {
 		if g.peer == p {
 			return
 		}
+	}
+	if len(m.guests) > mostGuests { // a page is open for long
+		m.guests = slices.DeleteFunc(m.guests, func(g *guest) bool { return g.left >= 0 })
 	}
 	p.SetSendInterval(m.c.sendStep())
 	g := &guest{peer: p, joined: m.ticks, left: -1}

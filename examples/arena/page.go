@@ -180,7 +180,10 @@ func fresh(h http.Handler) http.Handler {
 	})
 }
 
-// local refuses requests from other machines, and of pages that reach this one by a name of theirs.
+var errForwarded = errors.New("a proxy has passed the request on")
+
+// local refuses requests from other machines, also through a proxy here, and of pages that reach this one by a name of
+// theirs.
 func local(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -189,6 +192,11 @@ func local(h http.Handler) http.Handler {
 			host = name
 		}
 		_, notIP := netip.ParseAddr(strings.Trim(host, "[]"))
+		for _, by := range []string{"Forwarded", "X-Forwarded-For", "Via"} { // a proxy here stands for anybody
+			if r.Header.Get(by) != "" {
+				err = errForwarded
+			}
+		}
 		if err != nil || !from.Addr().Unmap().IsLoopback() || host != "localhost" && notIP != nil {
 			http.Error(w, "only pages of this machine may do this: open the arena at 127.0.0.1", http.StatusForbidden)
 			return

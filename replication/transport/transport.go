@@ -16,7 +16,7 @@ package transport
 type Limits struct {
 	Peers      int // clients at a time, 256
 	PeersPerIP int // of them with one address of IPv4 or one /64 of IPv6, 8
-	Inbox      int // packets of a client that wait for Poll, 64
+	Inbox      int // packets of a client that wait for Poll, 64, of 2,048 bytes in the mean at most
 	Outbox     int // packets to a client that wait for its socket, 8; UDP sends at once
 }
 

@@ -75,12 +75,12 @@ func TestAGame(t *testing.T) {
 		}
 		for _, p := range g.players {
 			require.Zero(t, p.skipped, "notes")
-			require.Greater(t, p.notes, uint32(20))
+			require.Greater(t, p.notes, uint32(3))
 			require.Zero(t, p.client.Stats().RefusedPackets)
 		}
 		for peer := range g.server.Peers() {
 			require.Equal(t, c.name, peer.Remote().Transport)
-			require.Greater(t, g.wishes[peer], uint32(20))
+			require.Greater(t, g.wishes[peer], uint32(3), "sockets may be late")
 		}
 		require.Equal(t, 4, l.stats().Peers)
 		require.EqualValues(t, 4, l.stats().Opened)

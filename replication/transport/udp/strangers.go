@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"net/netip"
 	"time"
+
+	"github.com/arche-replicate/arche-replicate/replication/transport/internal/link"
 )
 
 // A bucket has the answers that may be sent now; it fills by a rate per second, up to what a second fills.
@@ -36,7 +38,7 @@ func newStrangers(perSecond int, now time.Duration) *strangers {
 }
 
 func (s *strangers) allow(from netip.AddrPort, now time.Duration) bool {
-	some := &s.some[maphash.Comparable(s.seed, from.Addr())%uint64(len(s.some))]
+	some := &s.some[maphash.Comparable(s.seed, link.Network(from))%uint64(len(s.some))]
 	some.fill(now)
 	s.all.fill(now)
 	if some.tokens < 1 || s.all.tokens < 1 {

@@ -33,7 +33,7 @@ const (
 func (p *pinned) current() (*tls.Certificate, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.now()
+	now := p.now().Round(0) // the wall clock: the monotonic one stands still while the machine sleeps
 	if p.cert != nil && now.Sub(p.made).Abs() < renewAfter {
 		return p.cert, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -163,7 +164,7 @@ func (c *Conn) Poll() {
 	}
 	c.pull()
 	c.inbox.Poll(c.client)
-	if fresh && again {
+	if fresh && again && c.client.Status() != replication.StatusDisconnected { // else it has ended, or is closed
 		c.client.Reconnect()
 	}
 }
@@ -299,7 +300,7 @@ func (c *Conn) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(pause):
+		case <-time.After(pause/2 + rand.N(pause)): // not all clients of a server at once
 		}
 		pause = min(2*pause, mostPause)
 	}

@@ -64,3 +64,50 @@ func TestPacketsThatWaitInTheSocket(t *testing.T) {
 	require.EqualValues(t, 3, c.Stats().InboxFull)
 	require.NoError(t, c.Close())
 }
+
+// TestAnEndedClientIsLeftAlone: its socket fails, it leaves, and a new socket opens that it had asked for before.
+func TestAnEndedClientIsLeftAlone(t *testing.T) {
+	world := ecs.NewWorld()
+	client := replication.NewClient(&world, replication.NewSchema())
+	broken := make(chan struct{})
+	dials := make(chan struct{}, 9)
+	c := NewConn("test", "there", client, nil, func(context.Context) (ClientSocket, error) {
+		dials <- struct{}{}
+		return &brokenSocket{broken, make(chan struct{})}, nil
+	})
+	defer func() { require.NoError(t, c.Close()) }()
+	play := func(n int) {
+		for range n {
+			c.Poll()
+			_ = client.Frame(time.Second / 60)
+			time.Sleep(time.Millisecond)
+		}
+	}
+	play(30)
+	<-dials
+	close(broken)
+	for len(dials) == 0 {
+		play(1) // it asks for the next one
+	}
+	client.Disconnect(replication.Reason{Text: "I leave"})
+	play(300)
+	require.Equal(t, replication.StatusDisconnected, client.Status())
+	client.Close()
+	play(300)
+}
+
+// brokenSocket works until it is broken or closed.
+type brokenSocket struct {
+	broken chan struct{}
+	closed chan struct{}
+}
+
+func (s *brokenSocket) Read() ([]byte, error) {
+	select {
+	case <-s.broken:
+	case <-s.closed:
+	}
+	return nil, errors.New("broken")
+}
+func (s *brokenSocket) Write([]byte) error { return nil }
+func (s *brokenSocket) Close(error)        { close(s.closed) }

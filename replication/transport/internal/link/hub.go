@@ -28,6 +28,7 @@ type Hub struct {
 	network *netsim.Network // nil: none
 	remove  func()          // takes the hook back
 	now     func() time.Time
+	polling bool
 	closed  bool // by Close
 	peers   map[*replication.Peer]*Link
 	idle    []*Link // without a session
@@ -68,6 +69,7 @@ type Link struct {
 
 	// Guarded by the lock of the queue.
 	waiting int
+	bytes   int // in these
 	gone    bool
 	to      netip.AddrPort // where the client has moved to, if that is valid
 }
@@ -127,7 +129,7 @@ var (
 
 // Open adds a connection, unless the limits forbid it.
 func (h *Hub) Open(s Socket) (*Link, error) {
-	l := &Link{hub: h, socket: s, ip: network(s.Address), since: h.now()}
+	l := &Link{hub: h, socket: s, ip: Network(s.Address), since: h.now()}
 	h.queue.mu.Lock()
 	defer h.queue.mu.Unlock()
 	switch {
@@ -160,7 +162,7 @@ func (h *Hub) Open(s Socket) (*Link, error) {
 // Begin counts a connection that is being made, before it can be opened: as many as the limits allow clients may be
 // made at a time. It reports whether there is room, and returns the function that ends the count.
 func (h *Hub) Begin(a netip.AddrPort) (end func(), ok bool) {
-	ip := network(a)
+	ip := Network(a)
 	h.queue.mu.Lock()
 	defer h.queue.mu.Unlock()
 	if h.shut || h.made >= h.limits.Peers || h.making[ip] >= h.limits.PeersPerIP {
@@ -184,14 +186,20 @@ func less(counts map[netip.Addr]int, ip netip.Addr) {
 
 // Poll gives the server what has arrived, and ends the connections that are over.
 func (h *Hub) Poll() {
-	if h.closed {
+	switch {
+	case h.closed:
 		return
+	case h.polling:
+		panic(h.name + ": Poll within Poll: call it outside of the server's hooks and message handlers")
 	}
+	h.polling = true
+	defer func() { h.polling = false }()
 	q := &h.queue
 	q.mu.Lock()
 	taken := q.take()
 	for i := range taken {
 		taken[i].from.waiting--
+		taken[i].from.bytes -= len(taken[i].data)
 	}
 	opened, hung, moved := h.opened, h.hung, h.moved
 	h.opened, h.hung, h.moved = nil, nil, nil
@@ -391,10 +399,11 @@ func (l *Link) take(packet []byte) error {
 	defer h.queue.mu.Unlock()
 	switch {
 	case l.gone:
-	case l.waiting >= h.limits.Inbox:
+	case l.waiting >= h.limits.Inbox, l.bytes+len(packet) > h.limits.Inbox*usualBytes:
 		h.stats.InboxFull++
 	default:
 		l.waiting++
+		l.bytes += len(packet)
 		h.queue.put(l, packet)
 	}
 	return nil
@@ -410,10 +419,11 @@ func (l *Link) Moved(to netip.AddrPort) {
 	l.to = to
 }
 
-// move applies Moved. The hub must be locked.
+// move applies Moved. A link counts for its former address if the new one has as many as it may. The hub must be
+// locked.
 func (h *Hub) move(l *Link) {
 	l.socket.Address, l.to = l.to, netip.AddrPort{}
-	if ip := network(l.socket.Address); !l.gone && ip != l.ip {
+	if ip := Network(l.socket.Address); !l.gone && ip != l.ip && h.perIP[ip] < h.limits.PeersPerIP {
 		less(h.perIP, l.ip)
 		h.perIP[ip]++
 		l.ip = ip
@@ -455,8 +465,8 @@ func (l *Link) transmit(packet []byte) error {
 	return err
 }
 
-// network is what one owner has: an IPv4 address, or a /64 of IPv6.
-func network(a netip.AddrPort) netip.Addr {
+// Network is what one owner has: an IPv4 address, or a /64 of IPv6.
+func Network(a netip.AddrPort) netip.Addr {
 	ip := a.Addr().Unmap()
 	if ip.Is6() {
 		p, _ := ip.WithZone("").Prefix(64)

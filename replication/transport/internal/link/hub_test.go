@@ -291,3 +291,26 @@ func TestConnectionsInTheMakingAreBounded(t *testing.T) {
 	g.hub.Close()
 	require.Nil(t, begin("10.0.0.1:1"))
 }
+
+// TestPollWithinPoll: as in a hook of the server.
+func TestPollWithinPoll(t *testing.T) {
+	g := newGame(t, transport.Limits{})
+	g.server.OnConnect(func(*replication.Peer) { g.hub.Poll() })
+	p := g.mustDial("10.0.0.1:1")
+	require.PanicsWithValue(t, "test: Poll within Poll: call it outside of the server's hooks and message handlers",
+		func() { g.play(20, p) })
+	g.hub.Poll()
+}
+
+// TestLargePacketsOfStrangers: neither many of them wait, nor is their memory kept.
+func TestLargePacketsOfStrangers(t *testing.T) {
+	g := newGame(t, transport.Limits{})
+	p := g.mustDial("10.0.0.1:1")
+	for range 64 {
+		p.link.Deliver(make([]byte, 1<<16))
+	}
+	require.EqualValues(t, 62, g.hub.Stats().InboxFull, "64 times 2,048 bytes wait")
+	g.hub.Poll()
+	require.Zero(t, p.link.bytes)
+	require.Empty(t, g.hub.queue.free)
+}

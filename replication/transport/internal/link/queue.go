@@ -31,14 +31,17 @@ func (q *queue[F]) take() []packet[F] {
 }
 
 // release makes the memory of what was taken free. The queue must be locked. What a flood needed is given back in time:
-// at most mostFree packets are kept.
+// at most mostFree packets are kept, and no unusually large ones.
 func (q *queue[F]) release() {
 	for i := range q.taken {
-		if len(q.free) < mostFree {
+		if len(q.free) < mostFree && cap(q.taken[i].data) <= 2*usualBytes {
 			q.free = append(q.free, q.taken[i].data)
 		}
 		q.taken[i] = packet[F]{}
 	}
 }
 
-const mostFree = 4096
+const (
+	mostFree   = 4096
+	usualBytes = 2048 // more than most packets have
+)
