@@ -21,21 +21,7 @@ import (
 // startPage runs the arena with a page and returns its address.
 func startPage(ctx context.Context, t *testing.T) (url string, done <-chan outcome) {
 	t.Helper()
-	c := testConfig(t, "-http", "127.0.0.1:0", "-open=false", "-bots", "20")
-	listening := make(chan string, 1)
-	c.onListen = func(address string) { listening <- address }
-	results := make(chan outcome, 1)
-	go func() {
-		r, err := runMatch(ctx, &c, &screen{})
-		results <- outcome{r, err}
-	}()
-	select {
-	case url = <-listening:
-	case o := <-results:
-		require.NoError(t, o.err)
-		t.Fatal("the page ended before it began")
-	}
-	return url, results
+	return startMatch(ctx, t, "-http", "127.0.0.1:0", "-open=false", "-bots", "20")
 }
 
 // ask makes a request and returns the status and what the answer has.

@@ -33,7 +33,13 @@ type outcome struct {
 // startServer runs a server and returns its address.
 func startServer(ctx context.Context, t *testing.T, args ...string) (address string, done <-chan outcome) {
 	t.Helper()
-	c := testConfig(t, append(args, "-serve", "127.0.0.1:0")...)
+	return startMatch(ctx, t, append(args, "-serve", "127.0.0.1:0")...)
+}
+
+// startMatch runs a match that listens and returns where it does.
+func startMatch(ctx context.Context, t *testing.T, args ...string) (address string, done <-chan outcome) {
+	t.Helper()
+	c := testConfig(t, args...)
 	listening := make(chan string, 1)
 	c.onListen = func(address string) { listening <- address }
 	results := make(chan outcome, 1)

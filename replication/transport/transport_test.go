@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
@@ -36,28 +36,10 @@ func onEach(t *testing.T, play func(t *testing.T, c carrier)) {
 }
 
 func leavesNothing(t *testing.T, play func(t *testing.T)) {
-	before, files := runtime.NumGoroutine(), sockets()
-	if !t.Run("play", play) {
-		return
+	before := replicationtest.Held()
+	if t.Run("play", play) {
+		before.RequireReleased(t)
 	}
-	for range 500 {
-		if runtime.NumGoroutine() <= before && sockets() <= files {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	stacks := make([]byte, 1<<16)
-	t.Fatalf("%d sockets instead of %d, %s", sockets(), files, stacks[:runtime.Stack(stacks, true)])
-}
-
-func sockets() (n int) {
-	open, _ := os.ReadDir("/proc/self/fd") // nothing elsewhere than on Linux
-	for _, f := range open {
-		if to, _ := os.Readlink("/proc/self/fd/" + f.Name()); strings.HasPrefix(to, "socket:") {
-			n++
-		}
-	}
-	return n
 }
 
 const anyPort = "127.0.0.1:0"

@@ -133,7 +133,8 @@ func TestCompareTestdata(t *testing.T) {
 	}
 	dir := t.TempDir()
 	page := filepath.Join(dir, "benchmarks.md")
-	require.NoError(t, os.WriteFile(page, []byte("before\n"+tableBegin+"old\n"+tableEnd+"after\n"), 0o644))
+	require.NoError(t, os.WriteFile(page, []byte("before\n<!-- made by docs/benchmarks/compare: begin -->\nold\n"+
+		"<!-- made by docs/benchmarks/compare: end -->\nafter\n"), 0o644))
 	const data = "../../../examples/trace/testdata/"
 	require.NoError(t, compare([]string{data + "crowd.csv:3", data + "lives.csv:2"}, 40, zstd.SpeedBestCompression, dir))
 	text, err := os.ReadFile(page)

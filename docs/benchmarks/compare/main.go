@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/arche-replicate/arche-replicate/docs/benchmarks/page"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -92,7 +93,7 @@ func compare(files []string, ticks int, level zstd.EncoderLevel, docs string) er
 	if err := os.WriteFile(filepath.Join(docs, "bytes-per-tick.svg"), plot(results), 0o644); err != nil {
 		return err
 	}
-	return insert(filepath.Join(docs, "benchmarks.md"), table)
+	return page.Insert(filepath.Join(docs, "benchmarks.md"), "compare", table)
 }
 
 // compareFile measures all methods on a recording.

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 )
 
@@ -62,25 +59,4 @@ func (r *result) smallest() (best int) {
 		}
 	}
 	return best
-}
-
-// The lines of the page between which the table is.
-const (
-	tableBegin = "<!-- made by docs/benchmarks/compare: begin -->\n"
-	tableEnd   = "<!-- made by docs/benchmarks/compare: end -->\n"
-)
-
-// insert replaces the table of a page.
-func insert(page, table string) error {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	head, rest, begins := bytes.Cut(text, []byte(tableBegin))
-	_, tail, ends := bytes.Cut(rest, []byte(tableEnd))
-	if !begins || !ends {
-		return errors.New(page + " has no place for the table")
-	}
-	text = append(append(append(head[:len(head):len(head)], tableBegin...), "\n"+table+"\n"+tableEnd...), tail...)
-	return os.WriteFile(page, text, 0o644)
 }

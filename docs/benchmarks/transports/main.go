@@ -11,8 +11,6 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -20,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/arche-replicate/arche-replicate/docs/benchmarks/page"
 )
 
 func main() {
@@ -44,7 +44,7 @@ func run(docs string, m measurement) error {
 	if docs == "" {
 		return nil
 	}
-	return insert(filepath.Join(docs, "transports.md"), table)
+	return page.Insert(filepath.Join(docs, "transports.md"), "transports", table)
 }
 
 // checksum is the size of one, which packets over UDP alone have.
@@ -120,23 +120,3 @@ func (m measurement) table() (string, error) {
 }
 
 func micros(d time.Duration) float64 { return float64(d) / 1e3 }
-
-// The lines of the page between which the table is.
-const (
-	tableBegin = "<!-- made by docs/benchmarks/transports: begin -->\n"
-	tableEnd   = "<!-- made by docs/benchmarks/transports: end -->\n"
-)
-
-// insert replaces the table of a page.
-func insert(page, table string) error {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	head, rest, begins := bytes.Cut(text, []byte(tableBegin))
-	_, tail, ends := bytes.Cut(rest, []byte(tableEnd))
-	if !begins || !ends {
-		return errors.New(page + " lacks the lines between which the table goes")
-	}
-	return os.WriteFile(page, []byte(string(head)+tableBegin+"\n"+table+"\n"+tableEnd+string(tail)), 0o644)
-}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,13 +15,6 @@ func TestTransportsAreMeasured(t *testing.T) {
 	t.Log(table)
 	require.Equal(t, 2+len(carriers)-1, strings.Count(table, "\n"))
 	require.Contains(t, table, "| `udp` | +0 | 1.00 | +0 |")
-	page := filepath.Join(t.TempDir(), "page.md")
-	require.NoError(t, os.WriteFile(page, []byte("before\n"+tableBegin+"old\n"+tableEnd+"after\n"), 0o600))
-	require.NoError(t, insert(page, table))
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
-	require.Equal(t, "before\n"+tableBegin+"\n"+table+"\n"+tableEnd+"after\n", string(text))
-	require.Error(t, insert(filepath.Join(t.TempDir(), "none.md"), table))
 }
 
 // About 200 bytes to a client per tick, and from it an input of about 30 and an acknowledgement.

@@ -10,13 +10,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"embed"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/arche-replicate/arche-replicate/docs/benchmarks/page"
 )
 
 func main() {
@@ -37,7 +38,7 @@ func run(docs string) error {
 	if docs == "" {
 		return nil
 	}
-	return insert(filepath.Join(docs, "benchmarks.md"), table)
+	return page.Insert(filepath.Join(docs, "benchmarks.md"), "wasm", table)
 }
 
 // Each program is one of these files, with those of the arena's schema.
@@ -132,25 +133,4 @@ func write(dir, root, name string) (files []string, err error) {
 		files = append(files, path)
 	}
 	return files, nil
-}
-
-// The lines of the page between which the table is.
-const (
-	tableBegin = "<!-- made by docs/benchmarks/wasm: begin -->\n"
-	tableEnd   = "<!-- made by docs/benchmarks/wasm: end -->\n"
-)
-
-// insert replaces the table of a page.
-func insert(page, table string) error {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	head, rest, begins := bytes.Cut(text, []byte(tableBegin))
-	_, tail, ends := bytes.Cut(rest, []byte(tableEnd))
-	if !begins || !ends {
-		return errors.New(page + " lacks the lines between which the table goes")
-	}
-	out := string(head) + tableBegin + "\n" + table + "\n" + tableEnd + string(tail)
-	return os.WriteFile(page, []byte(out), 0o644)
 }

@@ -2,9 +2,7 @@ package quic
 
 import (
 	"net"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/arche-replicate/arche-replicate/replication/transport"
 	"github.com/arche-replicate/arche-replicate/replication/transport/udp"
@@ -104,35 +103,26 @@ func (p *player) frame() {
 	p.err = p.client.Frame(time.Second / 60)
 }
 
-// until plays until done, for 30 seconds at most.
+// until plays until done.
 func until(t *testing.T, h *host, done func() bool, players ...*player) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	replicationtest.Until(t, done, func() {
 		if h != nil {
 			h.tick()
 		}
 		for _, p := range players {
 			p.frame()
 		}
-		if done() {
-			return
+	}, func() {
+		for _, p := range players {
+			t.Logf("%v %v %+v", p.client.Status(), p.client.Err(), p.conn.Stats())
 		}
-	}
-	for _, p := range players {
-		t.Logf("%v %v %+v", p.client.Status(), p.client.Err(), p.conn.Stats())
-	}
-	t.Fatal("it did not happen in 30 seconds")
+	})
 }
 
 // advances returns a function that reports whether the client has seen so many ticks more.
 func (p *player) advances(ticks int32) func() bool {
-	from, met := p.client.Tick(), p.connected()
-	return func() bool {
-		if !met {
-			from, met = p.client.Tick(), p.connected()
-		}
-		return met && p.connected() && int32(p.client.Tick()-from) >= ticks
-	}
+	return replicationtest.Advances(p.client.Tick, p.connected, ticks)
 }
 
 func TestAClientConnectsPlaysAndLeaves(t *testing.T) {
@@ -372,7 +362,7 @@ func TestTwoTransports(t *testing.T) {
 
 // TestNothingIsLeft: neither goroutines nor sockets.
 func TestNothingIsLeft(t *testing.T) {
-	before, files := runtime.NumGoroutine(), sockets()
+	before := replicationtest.Held()
 	for range 3 {
 		h := serve(t, "127.0.0.1:0")
 		var players []*player
@@ -395,22 +385,5 @@ func TestNothingIsLeft(t *testing.T) {
 			require.NoError(t, p.conn.Close())
 		}
 	}
-	for range 500 {
-		if runtime.NumGoroutine() <= before && sockets() <= files {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	stacks := make([]byte, 1<<16)
-	t.Fatalf("%d sockets, %s", sockets(), stacks[:runtime.Stack(stacks, true)])
-}
-
-func sockets() (n int) {
-	open, _ := os.ReadDir("/proc/self/fd") // nothing elsewhere than on Linux
-	for _, f := range open {
-		if to, _ := os.Readlink("/proc/self/fd/" + f.Name()); strings.HasPrefix(to, "socket:") {
-			n++
-		}
-	}
-	return n
+	before.RequireReleased(t)
 }

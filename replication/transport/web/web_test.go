@@ -7,17 +7,13 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"log"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path"
-	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/arche-replicate/arche-replicate/replication/transport"
 	"github.com/arche-replicate/arche-replicate/replication/transport/internal/link"
@@ -176,38 +173,29 @@ func (p *player) frame() {
 	p.err = p.client.Frame(time.Second / 60)
 }
 
-// until plays until done, for 30 seconds at most.
+// until plays until done.
 func until(t *testing.T, h *host, done func() bool, players ...*player) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	replicationtest.Until(t, done, func() {
 		if h != nil {
 			h.tick()
 		}
 		for _, p := range players {
 			p.frame()
 		}
-		if done() {
-			return
+	}, func() {
+		for _, p := range players {
+			t.Logf("%v %v %+v", p.client.Status(), p.client.Err(), p.conn.Stats())
 		}
-	}
-	for _, p := range players {
-		t.Logf("%v %v %+v", p.client.Status(), p.client.Err(), p.conn.Stats())
-	}
-	if h != nil {
-		t.Logf("%+v", h.handler.Stats())
-	}
-	t.Fatal("it did not happen in 30 seconds")
+		if h != nil {
+			t.Logf("%+v", h.handler.Stats())
+		}
+	})
 }
 
 // advances returns a function that reports whether the client has seen so many ticks more.
 func (p *player) advances(ticks int32) func() bool {
-	from, met := p.client.Tick(), p.connected()
-	return func() bool {
-		if !met {
-			from, met = p.client.Tick(), p.connected()
-		}
-		return met && p.connected() && int32(p.client.Tick()-from) >= ticks
-	}
+	return replicationtest.Advances(p.client.Tick, p.connected, ticks)
 }
 
 // both runs a test over WebSockets and over WebTransport.
@@ -267,109 +255,6 @@ func TestTheLastWordsArrive(t *testing.T) {
 		until(t, nil, func() bool { return q.client.Status() == replication.StatusReconnecting }, q)
 		require.Less(t, time.Since(from), 5*time.Second, "a packet of the server's, and not its silence")
 	})
-}
-
-func TestForeignOrigins(t *testing.T) {
-	evil := http.Header{"Origin": {"https://evil.example"}}
-	h := serve(t, WithOrigins("https://game.example"))
-	require.NoError(t, h.handler.WebTransport("127.0.0.1:0", nil))
-	request := func(origin, query string) (int, string, http.Header) {
-		r, err := http.NewRequest(http.MethodGet, h.url()+query, nil)
-		require.NoError(t, err)
-		r.Header.Set("Origin", origin)
-		answer, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		defer func() { _ = answer.Body.Close() }()
-		text, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		return answer.StatusCode, string(text), answer.Header
-	}
-	status, text, header := request("https://evil.example", "?info")
-	require.Equal(t, 403, status)
-	require.Contains(t, text, `pages of "https://evil.example" may not connect`)
-	require.Contains(t, text, `web.WithOrigins("https://evil.example")`)
-	require.Equal(t, "https://evil.example", header.Get("Access-Control-Allow-Origin"), "its page may read why")
-	for _, origin := range []string{"https://game.example", "HTTPS://GAME.EXAMPLE", h.http.URL} {
-		status, text, _ = request(origin, "?info")
-		require.Equal(t, 200, status, text)
-		require.Contains(t, text, `"hash":`)
-	}
-	for _, origin := range []string{"null", "https://game.example.evil.example", "https://game.example:8080", "http://game.example", "%"} {
-		status, _, _ = request(origin, "?info")
-		require.Equal(t, 403, status, origin)
-	}
-	_, answer, err := websocket.Dial(t.Context(), h.url(), &websocket.DialOptions{HTTPHeader: evil})
-	require.Error(t, err)
-	require.Equal(t, 403, answer.StatusCode)
-	require.EqualValues(t, 7, h.handler.Stats().ForeignOrigins)
-	require.Zero(t, h.handler.Stats().Opened)
-
-	p := dialTransport(t, h, "https://evil.example")
-	until(t, h, func() bool { return p.err != nil }, p)
-	require.ErrorContains(t, p.err, "refuses this client")
-	p = dialTransport(t, h, "https://game.example")
-	until(t, h, p.advances(10), p)
-	all := NewHandler(h.server, WithOrigins("*"))
-	require.True(t, all.allows("https://evil.example", "game.example"))
-	require.NoError(t, all.Close())
-}
-
-// Sentences for persons who start it wrongly.
-func TestMistakes(t *testing.T) {
-	h := serve(t)
-	fails := func(url string) string {
-		p := dial(t, url)
-		until(t, h, func() bool { return p.err != nil }, p)
-		return p.err.Error()
-	}
-	waits := func(url, sentence string) {
-		p := dial(t, url)
-		until(t, h, func() bool { return p.client.Err() != nil && strings.Contains(p.client.Err().Error(), sentence) }, p)
-		require.NoError(t, p.err)
-	}
-	require.Contains(t, fails(h.http.URL+"/plya"), "is web.NewHandler's handler mounted under this path?")
-	require.Contains(t, fails(strings.Replace(h.url(), "http", "https", 1)), "speaks no TLS")
-	secure := httptest.NewUnstartedServer(h.handler)
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
-	secure.StartTLS()
-	defer secure.Close()
-	require.Contains(t, fails(secure.URL), "is not trusted")
-	require.Contains(t, fails(strings.Replace(secure.URL, "https", "ws", 1)), "HTTPS")
-	forbidden := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "not you", http.StatusForbidden)
-	}))
-	defer forbidden.Close()
-	require.Contains(t, fails(forbidden.URL), "refuses this client: not you")
-	page := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer page.Close()
-	require.Contains(t, fails(page.URL), "there is no game")
-	gone := httptest.NewServer(nil)
-	gone.Close()
-	waits(gone.URL, "is it running?")
-	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "out of order", http.StatusBadGateway)
-	}))
-	defer broken.Close()
-	waits(broken.URL, "502: out of order")
-	for _, url := range []string{"", "/play", "game.example", "ftp://game.example", "http://", "http://%"} {
-		_, err := Dial(url, newPlayer().client)
-		require.Error(t, err, url)
-		require.NotContains(t, err.Error(), "\n")
-	}
-	require.ErrorContains(t, h.handler.WebTransport("127.0.0.1:0", &tls.Config{}), "no certificate")
-	require.NoError(t, h.handler.WebTransport("127.0.0.1:0", nil))
-	other := NewHandler(h.server)
-	require.ErrorContains(t, other.WebTransport(h.handler.quic.socket.LocalAddr().String(), nil), "in use")
-	require.NoError(t, other.Close())
-	require.ErrorContains(t, other.WebTransport("127.0.0.1:0", nil), "closed")
-
-	answer, err := http.Get(h.url())
-	require.NoError(t, err)
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	require.Equal(t, 426, answer.StatusCode)
-	require.Contains(t, string(text), "/play?js")
 }
 
 func TestLimits(t *testing.T) {
@@ -438,62 +323,6 @@ func TestAClientVanishes(t *testing.T) {
 	require.EqualValues(t, 1, q.conn.Stats().Dials)
 }
 
-// TestASlowReader: others don't notice one that does not read, little is kept for it, and when it reads again it gets
-// the present.
-func TestASlowReader(t *testing.T) {
-	h := serve(t)
-	h.spawn(1500)
-	var pause atomic.Bool
-	slow := newPlayer()
-	slow.conn = &Conn{link.NewConn("web", h.url(), slow.client, nil, func(ctx context.Context) (link.ClientSocket, error) {
-		s, err := (&dialer{where: h.url()}).dial(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return &paused{ClientSocket: s, pause: &pause}, s.(*socket).net.(*net.TCPConn).SetReadBuffer(40 << 10) // more than a segment on loopback
-	})}
-	defer func() { _ = slow.conn.Close() }()
-	quick := dial(t, h.url())
-	until(t, h, func() bool { return slow.client.Complete() && quick.client.Complete() }, slow, quick)
-	until(t, h, slow.advances(60), slow, quick)
-	pause.Store(true)
-	begin, start, full := time.Now(), h.server.Tick(), h.handler.Stats().OutboxFull
-	until(t, h, func() bool { return h.handler.Stats().OutboxFull > full+3 }, quick)
-	until(t, h, quick.advances(30), quick)
-	require.EqualValues(t, 1, quick.conn.Stats().Dials)
-	received := slow.client.Stats().Bytes
-	pause.Store(false)
-	paused := time.Since(begin)
-	now := h.server.Tick()
-	until(t, h, func() bool { return int32(slow.client.Tick()-now) > 0 }, slow, quick)
-	late := slow.client.Stats().Bytes - received
-	until(t, h, slow.advances(30), slow, quick)
-	if paused < 8*time.Second { // on a very slow machine it takes the server for dead
-		require.EqualValues(t, 1, slow.conn.Stats().Dials)
-	}
-	t.Logf("%d ticks in %v; %d bytes arrived late", h.server.Tick()-start, time.Since(begin), late)
-	require.Less(t, late, uint64(512<<10), "all that was kept for it")
-}
-
-// paused is a socket that is not read for a while.
-type paused struct {
-	link.ClientSocket
-	pause  *atomic.Bool
-	closed atomic.Bool
-}
-
-func (p *paused) Read() ([]byte, error) {
-	for p.pause.Load() && !p.closed.Load() {
-		time.Sleep(time.Millisecond)
-	}
-	return p.ClientSocket.Read()
-}
-
-func (p *paused) Close(why error) {
-	p.closed.Store(true)
-	p.ClientSocket.Close(why)
-}
-
 func TestABadNetwork(t *testing.T) {
 	bad := netsim.NewNetwork(1, netsim.Profile{
 		Latency: 30 * time.Millisecond, Jitter: 25 * time.Millisecond, Loss: 0.2, Reorder: 0.2, ReorderBy: 50 * time.Millisecond,
@@ -506,29 +335,6 @@ func TestABadNetwork(t *testing.T) {
 	until(t, h, p.advances(300), p, q)
 	require.NoError(t, p.client.Err())
 	require.NoError(t, q.client.Err())
-}
-
-// TestBadMessages: what is no packet ends one connection.
-func TestBadMessages(t *testing.T) {
-	h := serve(t)
-	q := dial(t, h.url())
-	until(t, h, q.connected, q)
-	for _, message := range []struct {
-		typ  websocket.MessageType
-		data []byte
-	}{{websocket.MessageText, []byte("hello")}, {websocket.MessageBinary, make([]byte, mostBytes+9)}} {
-		conn, _, err := websocket.Dial(t.Context(), h.url(), nil)
-		require.NoError(t, err)
-		require.NoError(t, conn.Write(t.Context(), websocket.MessageBinary, make([]byte, 300))) // noise is no reason
-		require.NoError(t, conn.Write(t.Context(), message.typ, message.data))
-		closed := make(chan error, 1)
-		go func() { _, _, err := conn.Read(context.Background()); closed <- err }()
-		until(t, h, func() bool { return len(closed) > 0 }, q)
-	}
-	until(t, h, func() bool { return h.handler.Stats().Peers == 1 }, q)
-	require.EqualValues(t, 2, h.handler.Stats().BadMessages)
-	require.EqualValues(t, 2, h.handler.Stats().NoClient)
-	require.EqualValues(t, 1, q.conn.Stats().Dials)
 }
 
 func TestCertificatesAreRenewed(t *testing.T) {
@@ -589,7 +395,7 @@ func TestWebSocketsDoNotAllocate(t *testing.T) {
 // TestNothingIsLeft: neither goroutines nor sockets.
 func TestNothingIsLeft(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
-	before, files := runtime.NumGoroutine(), sockets()
+	before := replicationtest.Held()
 	for range 3 {
 		h := serve(t)
 		require.NoError(t, h.handler.WebTransport("127.0.0.1:0", nil))
@@ -616,39 +422,5 @@ func TestNothingIsLeft(t *testing.T) {
 			require.NoError(t, p.conn.Close())
 		}
 	}
-	for range 500 {
-		if runtime.NumGoroutine() <= before && sockets() <= files {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	stacks := make([]byte, 1<<16)
-	t.Fatalf("%d sockets, %s", sockets(), stacks[:runtime.Stack(stacks, true)])
-}
-
-func sockets() (n int) {
-	open, _ := os.ReadDir("/proc/self/fd") // nothing elsewhere than on Linux
-	for _, f := range open {
-		if to, _ := os.Readlink("/proc/self/fd/" + f.Name()); strings.HasPrefix(to, "socket:") {
-			n++
-		}
-	}
-	return n
-}
-
-func TestMisuse(t *testing.T) {
-	world := ecs.NewWorld()
-	require.Panics(t, func() { NewHandler(nil) })
-	require.Panics(t, func() { _, _ = Dial("http://127.0.0.1", nil) })
-	require.Panics(t, func() { NewHandler(replication.NewServer(&world, schema()), nil) })
-	require.Panics(t, func() { WithNetwork(nil) })
-	for _, origin := range []string{"game.example", "https://", "https://game.example/", "https://*.example", ""} {
-		require.Panics(t, func() { WithOrigins(origin) }, origin)
-	}
-	require.PanicsWithValue(t, "web: Dial: WithOrigins is an option of NewHandler: leave it out", func() {
-		_, _ = Dial("http://127.0.0.1", newPlayer().client, WithOrigins("*"))
-	})
-	h := serve(t)
-	require.NoError(t, h.handler.WebTransport("127.0.0.1:0", nil))
-	require.Panics(t, func() { _ = h.handler.WebTransport("127.0.0.1:0", nil) })
+	before.RequireReleased(t)
 }

@@ -28,7 +28,7 @@ type Hub struct {
 	network *netsim.Network // nil: none
 	remove  func()          // takes the hook back
 	now     func() time.Time
-	polling bool
+	polling bool // Poll runs
 	closed  bool // by Close
 	peers   map[*replication.Peer]*Link
 	idle    []*Link // without a session

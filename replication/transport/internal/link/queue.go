@@ -24,7 +24,7 @@ func (q *queue[F]) put(from F, data []byte) {
 	q.waiting = append(q.waiting, packet[F]{from, append(room[:0], data...)})
 }
 
-// take returns what waits, until free is called. The queue must be locked.
+// take returns what waits, until release is called. The queue must be locked.
 func (q *queue[F]) take() []packet[F] {
 	q.taken, q.waiting = q.waiting, q.taken[:0]
 	return q.taken
