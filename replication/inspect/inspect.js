@@ -96,7 +96,7 @@ export function combine(client, server, number) {
 		c.counters.Entries = theirs.data.counters.Entries;
 		share = all.map((v, i) => v ? c.samples.bandwidth[i] / v : null).findLast(v => v !== null) ?? share;
 		c.share = share;
-		c.mtu = theirs.data.mtu;
+		c.mtu = mine.data?.mtu; // of this client's path
 		return c;
 	};
 }

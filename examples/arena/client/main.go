@@ -251,7 +251,7 @@ func (c *client) status() map[string]any {
 		delay = float64(shown.Delay.Milliseconds())
 	}
 	return map[string]any{
-		"transport": c.wire.kind(), "state": state, "why": why,
+		"transport": c.wire.kind(), "peer": c.Player.Peer, "state": state, "why": why,
 		"tick": float64(c.Client.Tick()), "settled": float64(tick), "entities": c.view.entities, "sum": c.sum,
 		"own": c.view.ownStatus(c, now), "match": c.view.matchStatus(c.Ship),
 		"lamp": lamp, "lampTick": lampTick,
