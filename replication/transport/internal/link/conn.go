@@ -321,8 +321,13 @@ func (c *Conn) serve(ctx context.Context) (received bool, err error) {
 	c.mu.Lock()
 	c.dials++
 	c.mu.Unlock()
-	dialing, cancel := context.WithTimeout(ctx, dialTime)
+	// Not WithTimeout, with which clients in browsers are larger: its type can print times.
+	dialing, cancel := context.WithCancel(ctx)
+	late := time.AfterFunc(dialTime, cancel)
 	s, err := c.dial(dialing)
+	if !late.Stop() && errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("no answer within %v", dialTime)
+	}
 	cancel()
 	if err != nil {
 		return false, err
