@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"syscall/js"
 	"time"
 
@@ -92,6 +93,11 @@ func main() {
 			since = int64(args[0].Float())
 		}
 		return string(c.inspect.AppendJSON(nil, since, -1))
+	})
+	export("heap", func([]js.Value) any { // bytes: after the latest garbage collection, about, and of the whole program
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return []any{float64(m.NextGC) / 2, float64(m.Sys)}
 	})
 	export("events", func([]js.Value) any { return c.view.takeEvents() })
 	export("set", func(args []js.Value) any {
