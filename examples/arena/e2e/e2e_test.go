@@ -1,7 +1,9 @@
 // Package e2e opens the arena's page in Chromium, plays, and breaks the network.
 //
-//	go test -count=1 . -shots DIRECTORY
+//	go test -count=1 . -args -shots DIRECTORY
+//	go test -count=1 -v -run LongGame . -args -long 2m
 //
+// The first also takes pictures and films the loss slider; the second is a load test.
 // It is a module of its own, so that no user of the library has a browser among the dependencies.
 package e2e
 
@@ -330,6 +332,13 @@ func (p *tab) latest(figure string, seconds int, server ...bool) float64 {
 	})()`, source, figure, seconds))
 }
 
+// strip returns the words of an instrument.
+func (p *tab) strip(name string) string {
+	p.t.Helper()
+	return js[string](p, fmt.Sprintf(`[...document.querySelectorAll(".ri-strip .ri-text")].map(e => e.innerText.replace(/\s+/g, " ")).find(
+		text => text.startsWith(%q)) ?? ""`, name))
+}
+
 // shoot saves a screenshot.
 func (p *tab) shoot(name string) {
 	p.t.Helper()
@@ -409,6 +418,13 @@ func TestPage(t *testing.T) {
 	compareWorlds(t, ada, zoe)
 	step("the other tab shows where it is")
 
+	for _, p := range []*tab{ada, zoe} { // the server tells the page what of its own it holds back, and its MTU
+		for name, wrong := range map[string]string{"Entities sent": "–", "Packet size": "▲"} {
+			if text := p.strip(name); text == "" || strings.Contains(text, wrong) {
+				t.Errorf("%s: the strip %q says %q", p.name, name, text)
+			}
+		}
+	}
 	ada.shoot("desktop-play")
 	ada.click("Break the network")
 	ada.post(`{preset: "lan"}`)

@@ -30,30 +30,36 @@ const watch = `(() => {
 	return true
 })()`
 
-// A heap is how much memory is in use, over time.
-type heap struct{ minutes, megabytes []float64 }
+// A heap is how much memory is in use, over time: the least in each window, as what the latest collection found in use
+// depends on when it was.
+type heap struct{ megabytes []float64 }
 
-func (h *heap) add(since time.Time, bytes float64) {
-	h.minutes = append(h.minutes, time.Since(since).Minutes())
-	h.megabytes = append(h.megabytes, bytes/1e6)
+const heapWindow = 10 * time.Second
+
+func (h *heap) add(since time.Duration, bytes float64) {
+	i := int(since / heapWindow)
+	if i == len(h.megabytes) {
+		h.megabytes = append(h.megabytes, bytes/1e6)
+	}
+	h.megabytes[i] = min(h.megabytes[i], bytes/1e6)
 }
 
-// slope returns the MB a minute by which it grows in the last minute, or in the second half of less than two.
+// slope returns the MB a minute by which it grows, fitted to all but the first 20 seconds.
 func (h *heap) slope() float64 {
-	end := h.minutes[len(h.minutes)-1]
+	const perMinute = float64(time.Minute / heapWindow)
+	last := h.megabytes[2:]
 	var n, x, y, xx, xy float64
-	for i, at := range h.minutes {
-		if at >= end-min(1, end/2) {
-			n, x, y, xx, xy = n+1, x+at, y+h.megabytes[i], xx+at*at, xy+at*h.megabytes[i]
-		}
+	for i, mb := range last {
+		at := float64(i) / perMinute
+		n, x, y, xx, xy = n+1, x+at, y+mb, xx+at*at, xy+at*mb
 	}
 	return (n*xy - x*y) / (n*xx - x*x)
 }
 
 // TestLongGame is a load test: go test -count=1 -run LongGame -timeout 10m . -args -long 2m
 func TestLongGame(t *testing.T) {
-	if *long == 0 {
-		t.Skip("it takes minutes: give -args -long 2m")
+	if *long < 4*heapWindow {
+		t.Skip("it takes minutes: give -args -long 2m, at least 40s")
 	}
 	url, end := startArena(t, "-bots", "200", "-loss", "0.1")
 	browser := startBrowser(t)
@@ -79,10 +85,10 @@ func TestLongGame(t *testing.T) {
 		next = next.Add(time.Second)
 		server := serverState(t, url)
 		most = max(most, server.Entities)
-		heaps[0].add(began, server.Heap)
+		heaps[0].add(time.Since(began), server.Heap)
 		for i, p := range tabs {
 			both := js[[]float64](p, "arena.heap()")
-			heaps[i+1].add(began, both[0])
+			heaps[i+1].add(time.Since(began), both[0])
 			whole[i] = both[1]
 		}
 	}
@@ -92,8 +98,8 @@ func TestLongGame(t *testing.T) {
 		if i > 0 {
 			name = tabs[i-1].name
 		}
-		slope, last := h.slope(), h.megabytes[len(h.megabytes)-1]
-		t.Logf("%s: heap of %.1f MB in the end, %+.2f MB a minute", name, last, slope)
+		slope := h.slope()
+		t.Logf("%s: heap of %.1f MB, %+.2f MB a minute", name, h.megabytes, slope)
 		if slope > mostSlope {
 			t.Errorf("the heap of %s grows by %.2f MB a minute", name, slope)
 		}
