@@ -434,11 +434,13 @@ func TestPage(t *testing.T) {
 	time.Sleep(5 * time.Second)
 	before := ada.latest("age", 3, true)
 	movie := &film{tab: ada}
-	movie.run(time.Second, 250*time.Millisecond)
+	if *shots != "" {
+		movie.run(5, 250*time.Millisecond)
+	}
 	loss := ada.loss(30, movie.shoot)
 	settled := time.Now().Add(5 * time.Second)
 	if *shots != "" {
-		movie.run(4*time.Second, 300*time.Millisecond)
+		movie.run(12, 300*time.Millisecond)
 		movie.save("loss")
 	}
 	time.Sleep(time.Until(settled))

@@ -82,9 +82,9 @@ func (f *film) shoot() {
 	f.before = picture
 }
 
-// run adds pictures for some time.
-func (f *film) run(d, step time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); {
+// run adds so many pictures.
+func (f *film) run(pictures int, step time.Duration) {
+	for range pictures {
 		next := time.Now().Add(step)
 		f.shoot()
 		time.Sleep(time.Until(next))
