@@ -94,7 +94,7 @@ func main() {
 		}
 		return string(c.inspect.AppendJSON(nil, since, -1))
 	})
-	export("heap", func([]js.Value) any { // bytes: after the latest garbage collection, about, and of the whole program
+	export("heap", func([]js.Value) any { // bytes: after the latest garbage collection, about, and of the program in all
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return []any{float64(m.NextGC) / 2, float64(m.Sys)}
@@ -253,7 +253,7 @@ func (c *client) status() object {
 	}
 	o := newObject()
 	o.text("transport", c.wire.kind())
-	o.integer("peer", c.Player.Peer)
+	o.integer("peer", c.Peer)
 	o.text("state", state)
 	o.text("why", why)
 	o.integer("tick", int(c.Client.Tick()))

@@ -418,10 +418,10 @@ func TestPage(t *testing.T) {
 	compareWorlds(t, ada, zoe)
 	step("the other tab shows where it is")
 
-	for _, p := range []*tab{ada, zoe} { // the server tells the page what of its own it holds back, and its MTU
+	for _, p := range []*tab{ada, zoe} { // of the page's own peer: what is held back, and its MTU
 		for name, wrong := range map[string]string{"Entities sent": "–", "Packet size": "▲"} {
 			if text := p.strip(name); text == "" || strings.Contains(text, wrong) {
-				t.Errorf("%s: the strip %q says %q", p.name, name, text)
+				t.Errorf("%s: the strip %q has %q", p.name, name, text)
 			}
 		}
 	}

@@ -73,7 +73,7 @@ func TestLongGame(t *testing.T) {
 		tabs = append(tabs, p)
 	}
 	heaps := make([]heap, 1+len(tabs)) // the server's first
-	whole := make([]float64, len(tabs))
+	memory := make([]float64, len(tabs))
 	before := make([]status, len(tabs))
 	for i, p := range tabs {
 		js[bool](p, watch)
@@ -89,7 +89,7 @@ func TestLongGame(t *testing.T) {
 		for i, p := range tabs {
 			both := js[[]float64](p, "arena.heap()")
 			heaps[i+1].add(time.Since(began), both[0])
-			whole[i] = both[1]
+			memory[i] = both[1]
 		}
 	}
 	t.Logf("%v, %d entities at most", *long, most)
@@ -112,7 +112,7 @@ func TestLongGame(t *testing.T) {
 		now := p.status()
 		t.Logf("%s, %s: %d frames; from one to the next %.1f ms in the median, 99 %% %.1f, most %.0f; work in each %.1f ms, 99 %% %.1f, most %.0f; "+
 			"%.0f of %.0f frames starved; %.0f MB of WebAssembly", p.name, now.Transport, len(gaps), at(gaps, 0.5), at(gaps, 0.99),
-			at(gaps, 1), at(work, 0.5), at(work, 0.99), at(work, 1), now.Starved-before[i].Starved, now.Frames-before[i].Frames, whole[i]/1e6)
+			at(gaps, 1), at(work, 0.5), at(work, 0.99), at(work, 1), now.Starved-before[i].Starved, now.Frames-before[i].Frames, memory[i]/1e6)
 		if worst := time.Duration(at(gaps, 1) * float64(time.Millisecond)); worst > mostGap {
 			t.Errorf("%s stood still for %v", p.name, worst)
 		}
