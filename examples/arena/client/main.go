@@ -94,7 +94,7 @@ func main() {
 		}
 		return string(c.inspect.AppendJSON(nil, since, -1))
 	})
-	export("heap", func([]js.Value) any { // bytes: after the latest garbage collection, about, and of the program in all
+	export("heap", func([]js.Value) any { // bytes after the latest collection, about, and in all
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return []any{float64(m.NextGC) / 2, float64(m.Sys)}
