@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -51,6 +52,7 @@ type pageState struct {
 	Frozen   bool    `json:"frozen"`
 	RawKbit  float64 `json:"rawKbit"`  // per second, for a client that were sent all entities as codes of fixed width
 	JSONKbit float64 `json:"jsonKbit"` // as JSON
+	Heap     uint64  `json:"heap"`     // bytes of this process that were in use after the latest garbage collection
 }
 
 // openPage serves the page, and prints where.
@@ -206,7 +208,13 @@ func local(h http.Handler) http.Handler {
 	})
 }
 
-func (p *page) serveState(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.state.Load()) }
+func (p *page) serveState(w http.ResponseWriter, _ *http.Request) {
+	state := *p.state.Load()
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	state.Heap = live[0].Value.Uint64()
+	writeJSON(w, state)
+}
 
 // serveGhosts serves where ships are now, in little-endian order: the tick, and for each ship its number, its
 // position and its heading, 4 bytes each.

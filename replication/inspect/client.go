@@ -54,7 +54,7 @@ func Client(c *replication.Client, opts ...Option) *Inspector {
 	o := apply(opts)
 	e := &client{client: c, in: seam.OfClient(c), shows: o.interpolation, stats: c.Stats()}
 	e.sequence = e.in.Recv.Window.Newest
-	const usual = 1200 // the server's MTU is not known here
+	const usual = 1200 // for the classes of packets: the MTU of the path is not known here
 	return attach(e, newRecord(clientNames[:], 1), e.in.Watchers, usual, &o)
 }
 

@@ -84,7 +84,7 @@ func (g *game) spawn() {
 	g.entities = append(g.entities, e)
 }
 
-func (g *game) join(t testing.TB) *player {
+func (g *game) join(t testing.TB, opts ...replication.PeerOption) *player {
 	t.Helper()
 	world := ecs.NewWorld()
 	p := &player{client: replication.NewClient(&world, types(), replication.WithSeed(uint64(len(g.players))))}
@@ -92,7 +92,7 @@ func (g *game) join(t testing.TB) *player {
 	config := netsim.Config{Latency: 2, Loss: g.loss}
 	number := uint64(len(g.players)) * 2
 	p.down, p.up = netsim.NewPipe(number+1, config), netsim.NewPipe(number+2, config)
-	p.peer = g.server.Connect(func(b []byte) error { return p.down.Send(b) }, replication.WithMTU(1100))
+	p.peer = g.server.Connect(func(b []byte) error { return p.down.Send(b) }, append([]replication.PeerOption{replication.WithMTU(1100)}, opts...)...)
 	p.peer.SetRemote(replication.Remote{Transport: "test", Address: "a \"quoted\\\" <pl\nace>"})
 	p.client.SetSend(func(b []byte) error { return p.up.Send(b) })
 	g.players = append(g.players, p)

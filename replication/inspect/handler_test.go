@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication"
@@ -204,4 +205,47 @@ func TestThePageNeedsNothingElse(t *testing.T) {
 		require.NotContains(t, text, "http://")
 		require.NotContains(t, text, "https://")
 	}
+}
+
+// TestStrangersAreNotShown: a peer that has not joined is in no table, no metric and no sum; one that is silent holds nothing
+// back.
+func TestStrangersAreNotShown(t *testing.T) {
+	g := newGame(t, 40, 1, 0)
+	g.server.Connect(func([]byte) error { return nil }, replication.WithMTU(9000))
+	g.run(t, 120)
+	late := g.timed(Server(g.server))
+	g.run(t, 120)
+	for _, s := range []*Inspector{g.inspector, late} {
+		a := read(t, s, 0, 1)
+		require.Len(t, a.Peers, 1)
+		require.Nil(t, a.Peer)
+		require.Equal(t, 1100, a.MTU, "the peer's")
+		turn, _ := sum(a.Samples["turn"])
+		require.Zero(t, turn)
+	}
+	require.Equal(t, 1, strings.Count(g.inspector.metrics(), "\nreplication_peer_bytes_total{"))
+
+	g.players = nil // what waits for a client that acknowledges nothing is not held back
+	for range 600 {
+		for _, e := range g.entities {
+			(*Position)(g.world.Get(e, g.ids[0])).X += 0.02
+		}
+		g.run(t, 1)
+	}
+	a := read(t, g.inspector, 0, -1)
+	require.Len(t, a.Peers, 1)
+	require.Zero(t, a.Peers[0]["turn"])
+}
+
+// TestPartsOfTheLibraryAreNotShown: a schema with conditions has a component that no game has registered.
+func TestPartsOfTheLibraryAreNotShown(t *testing.T) {
+	s := replication.NewSchema()
+	replication.Register[Position](s)
+	replication.Register[Hull](s, replication.OwnerOnly())
+	world := ecs.NewWorld()
+	inspector := Server(replication.NewServer(&world, s))
+	a := read(t, inspector, 0, -1)
+	require.Len(t, a.Components, 2)
+	require.Equal(t, "Hull", a.Components[1].Name)
+	require.NotContains(t, inspector.metrics(), "subEntity")
 }

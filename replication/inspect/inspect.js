@@ -96,7 +96,7 @@ export function combine(client, server, number) {
 		c.counters.Entries = theirs.data.counters.Entries;
 		share = all.map((v, i) => v ? c.samples.bandwidth[i] / v : null).findLast(v => v !== null) ?? share;
 		c.share = share;
-		c.mtu = theirs.data.mtu;
+		c.mtu = mine.data?.mtu; // of this client's path
 		return c;
 	};
 }
@@ -894,8 +894,10 @@ class Panel {
 		const rows = lines.map(k => r.samples[k]);
 		const stacked = s.reasons ? REASONS.map(([key]) => r.samples[key] || []) : [];
 		const sums = stacked.length ? xs.map((_, i) => stacked.reduce((a, v) => a + (v[i] || 0), 0)) : [];
-		const limit = s.limit?.(r.data) || 0, dashed = s.dashed && this.all.samples[s.dashed]?.slice(-own);
-		const most = Math.max(0, limit * 1.08, ...(dashed || []), ...sums, ...rows.flat().filter(v => v !== null));
+		const dashed = s.dashed && this.all.samples[s.dashed]?.slice(-own);
+		const peak = Math.max(0, ...(dashed || []), ...sums, ...rows.flat().filter(v => v !== null));
+		const set = s.limit?.(r.data) || 0, limit = peak < set / 8 ? 0 : set; // none that is far away
+		const most = Math.max(limit * 1.08, peak);
 		let top;
 		if (limit && most <= limit * 1.08) { top = plot.scale.top = limit * 1.08; } else if (s.lines.length) {
 			top = plot.scale.fit(most, s.least, now);

@@ -37,7 +37,7 @@ func TestAServerIsMeasured(t *testing.T) {
 	a := read(t, g.inspector, 0, int(2))
 	require.Equal(t, "server", a.Kind)
 	require.Equal(t, "eu-1", a.Name)
-	require.Equal(t, 1200, a.MTU)
+	require.Equal(t, 1100, a.MTU, "the largest of the peers")
 	require.Zero(t, a.From)
 	require.InDelta(t, 79, a.Next, 3, "four samples a second")
 	require.Len(t, a.Samples, int(serverKeys))

@@ -19,7 +19,7 @@ type Inspector struct {
 	now      func() time.Time
 	watchers *seam.Watchers // nil: closed
 	name     string
-	mtu      int
+	mtu      int // of the classes of packets
 
 	// Of the goroutine of the server or client.
 	begin time.Time // of the Replicate, Frame or Receive that runs
@@ -218,7 +218,6 @@ func (s *Inspector) AppendJSON(dst []byte, since int64, peer int) []byte {
 	e.object()
 	e.key("name").text(s.name)
 	e.key("interval").integer(int64(interval / time.Millisecond))
-	e.key("mtu").integer(int64(s.mtu))
 	if since > s.values.n {
 		since = 0 // of another inspector
 	}

@@ -7,6 +7,7 @@ import (
 
 func (e *server) appendJSON(j *encoder, since int64, v *record, number int) {
 	j.key("kind").text("server")
+	j.key("mtu").integer(int64(e.mtu()))
 	j.key("tick").count(uint64(e.stats.Tick))
 	j.key("rate").integer(int64(e.in.Opts.TickRate))
 	j.key("counters")

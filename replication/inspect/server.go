@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"math"
 	"reflect"
 	"slices"
@@ -27,7 +28,7 @@ const (
 	sFull             // entities sent in full, in the sample
 	sSent             // entities per tick
 	sHidden           // entities per tick that were not sent: out of view
-	sTurn             // not the peer's turn, silent or no slot at the client
+	sTurn             // not the peer's turn, or no slot at the client
 	sRoom             // no room
 	sTicks            // per second
 	sWork             // µs of a Replicate, mean
@@ -146,7 +147,9 @@ func Server(s *replication.Server, opts ...Option) *Inspector {
 		e.bits[i] = e.bitsOf(i)
 	}
 	for of := range s.Peers() {
-		e.add(of, 0).stats = of.Stats() // what they did so far is not of the first sample
+		if of.Connected() {
+			e.add(of, 0).stats = of.Stats() // what they did so far is not of the first sample
+		}
 	}
 	return attach(e, newRecord(serverNames[:], len(e.bits)), e.in.Watchers, e.in.Opts.MTU, &o)
 }
@@ -183,6 +186,9 @@ func componentsOf(s *schema.Schema, fields []replication.FieldStats) []component
 	}
 	if n != len(fields) {
 		panic("inspect: the statistics have other fields than the schema: please report it")
+	}
+	if s.Link >= 0 { // not the game's: its bits count as headers
+		all = slices.Delete(all, s.Link, s.Link+1)
 	}
 	return all
 }
@@ -262,6 +268,9 @@ func (e *server) samplePeers(row []float32, at int64, ticks float32, kbits func(
 	for of := range e.server.Peers() {
 		p := e.find[of]
 		if p == nil {
+			if !of.Connected() {
+				continue // whoever never joins is nobody's client
+			}
 			p = e.add(of, at)
 		}
 		p.live = true
@@ -288,6 +297,14 @@ func (e *server) samplePeers(row []float32, at int64, ticks float32, kbits func(
 		slices.Sort(e.trips)
 		row[sRoundTrip], row[sWorst] = millis(e.trips[n/2]), millis(e.trips[n-1])
 	}
+}
+
+// mtu returns the largest MTU of the peers, the server's own without peers.
+func (e *server) mtu() (most int) {
+	for _, p := range e.peers {
+		most = max(most, p.inside.MTU)
+	}
+	return cmp.Or(most, e.in.Opts.MTU)
 }
 
 // add adds a peer.
@@ -343,7 +360,7 @@ func (c *change) between(before *replication.PeerStats, now replication.PeerStat
 	c.full = now.FullStates - b.FullStates
 	c.sent = now.Updates - b.Updates + c.full + now.KeyframeFallbacks - b.KeyframeFallbacks
 	c.hidden = now.NotVisible - b.NotVisible
-	c.turn = now.NotItsTurn - b.NotItsTurn + now.Silent - b.Silent + now.Withheld - b.Withheld
+	c.turn = now.NotItsTurn - b.NotItsTurn + now.Withheld - b.Withheld // what waits for a silent peer is not held back
 	c.room = now.OverBudget - b.OverBudget
 	*before = now
 }

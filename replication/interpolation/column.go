@@ -36,9 +36,12 @@ type column struct {
 	row    []uint32 // as of the time that is shown, or nil if there is nothing to show
 }
 
-// An entry is what an entity shows in the present span of time. Behind it lie two values of the component, the second
+// An entry is what an entity shows in the present span of time: two values of the component, the second
 // one prepared for the kernel if there is no custom function, and two prepared velocities if there is a curve.
 type entry struct {
+	first      unsafe.Pointer
+	second     unsafe.Pointer
+	velocities unsafe.Pointer // or nil
 	span       blend.Span
 	until      delta.Tick // when the states have to be looked up again
 	jump       delta.Tick // the end of the latest teleport
@@ -123,9 +126,8 @@ func (c *column) showRows(p *Interpolation, n int, markers, values unsafe.Pointe
 	if c.curve != nil || c.refs != nil {
 		floats = 0
 	}
-	size, stride := c.comp.Size, c.pages.stride
-	first, second := c.pages.first+offset, c.pages.second+offset
-	var page unsafe.Pointer
+	size := c.comp.Size
+	var page *page
 	number := ^uint32(0)
 	for i := range n {
 		id, own := p.replica(at(markers, i, unsafe.Sizeof(seam.Mirrored{})))
@@ -136,7 +138,7 @@ func (c *column) showRows(p *Interpolation, n int, markers, values unsafe.Pointe
 			number = id.Slot / receive.ReplicaPage
 			page = c.pages.page(number, now.Tick)
 		}
-		e := (*entry)(at(page, int(id.Slot%receive.ReplicaPage), stride))
+		e := &page[id.Slot%receive.ReplicaPage]
 		dst := at(values, i, size)
 		if e.generation != id.Generation || int32(now.Tick-e.until) >= 0 {
 			c.look(p, e, id)
@@ -153,7 +155,7 @@ func (c *column) showRows(p *Interpolation, n int, markers, values unsafe.Pointe
 		}
 		// This is what the kernel does, without a call for each entity.
 		v := unsafe.Add(dst, offset)
-		a, b := unsafe.Add(unsafe.Pointer(e), first), unsafe.Add(unsafe.Pointer(e), second)
+		a, b := unsafe.Add(e.first, offset), unsafe.Add(e.second, offset)
 		if f := e.span.Fraction(now); floats == 3 {
 			blend.Three(v, a, b, f)
 		} else {
@@ -174,14 +176,14 @@ func (c *column) write(p *Interpolation, e *entry, dst unsafe.Pointer) {
 		e.state = rested
 		fallthrough
 	case waiting:
-		c.kernel.Mix(dst, c.pages.firstOf(e), c.zero, 0)
+		c.kernel.Mix(dst, e.first, c.zero, 0)
 		return
 	default:
 		return
 	}
-	c.kernel.Mix(dst, c.pages.firstOf(e), c.pages.secondOf(e), f)
+	c.kernel.Mix(dst, e.first, e.second, f)
 	if e.bent && e.state == moving {
-		from, to := c.pages.velocities(e)
+		from, to := c.pages.velocitiesOf(e)
 		c.curve.Bend(dst, from, to, f)
 	}
 }
@@ -215,7 +217,7 @@ func (c *column) callAll(p *Interpolation) {
 
 // call calls the user's function.
 func (c *column) call(p *Interpolation, e *entry, slot uint32, entity ecs.Entity) {
-	first, second := c.pages.firstOf(e), c.pages.secondOf(e)
+	first, second := e.first, e.second
 	if c.refs != nil && e.state != unknown {
 		c.refs.write(p, slot, first)
 		c.refs.copy(second, first)
@@ -299,7 +301,7 @@ func (c *column) rowOf(s *receive.HeldState, generation uint16) []uint32 {
 
 // rest makes an entity stay at a row.
 func (c *column) rest(e *entry, slot uint32, row []uint32, s state, until delta.Tick) {
-	c.comp.Write(c.pages.firstOf(e), row)
+	c.comp.Write(e.first, row)
 	c.refs.keep(slot, row)
 	e.state, e.until, e.span, c.row = s, until, blend.Span{}, row
 }
@@ -313,7 +315,7 @@ func (c *column) move(e *entry, slot uint32, before, after *receive.HeldState) {
 	}
 	c.row = c.rowOf(before, before.Generation)
 	c.refs.keep(slot, c.row)
-	first, second := c.pages.firstOf(e), c.pages.secondOf(e)
+	first, second := e.first, e.second
 	c.comp.Write(first, c.row)
 	c.comp.Write(second, c.rowOf(after, after.Generation))
 	e.state, e.until, e.span, e.bent = moving, after.Tick, blend.NewSpan(from, after.Tick), false
@@ -336,10 +338,10 @@ func (c *column) bend(e *entry, before, after *receive.HeldState, ticks delta.Ti
 	if a == nil || b == nil {
 		return
 	}
-	from, to := c.pages.velocities(e)
+	from, to := c.pages.velocitiesOf(e)
 	v.Write(from, a)
 	v.Write(to, b)
-	c.curve.Prepare(c.pages.secondOf(e), from, to, ticks)
+	c.curve.Prepare(e.second, from, to, ticks)
 	e.bent = true
 }
 

@@ -11,53 +11,50 @@ import (
 )
 
 // Pages are the entries of a column, by slot. Their values are of a type known at run time only, so they are handled by
-// address; the memory has that type, so that the garbage collector finds the texts in it.
+// address; the memory has that type, so that the garbage collector finds the texts in it. They are not in a struct with
+// the entry, since reflect.StructOf would add 24 kB to each client in a browser, compressed.
 type pages struct {
-	all []unsafe.Pointer // to arrays of entries with their values, or nil
-	typ reflect.Type     // of an array
-
-	stride        uintptr // of entries
-	first, second uintptr // of the values, from the entry
-	from, to      uintptr // of the velocities
+	all                []*page
+	values, velocities reflect.Type // arrays of all of a page; no velocities: nil
+	size, velocity     uintptr      // of one
 }
+
+type page [receive.ReplicaPage]entry
 
 // newPages returns no pages. curve may be nil.
 func newPages(c *schema.Component, curve *blend.Curve) pages {
-	fields := []reflect.StructField{
-		{Name: "Entry", Type: reflect.TypeFor[entry]()},
-		{Name: "First", Type: c.Typ},
-		{Name: "Second", Type: c.Typ},
-	}
+	p := pages{values: reflect.ArrayOf(2*receive.ReplicaPage, c.Typ), size: c.Size}
 	if curve != nil {
-		fields = append(fields, reflect.StructField{Name: "From", Type: curve.Velocity.Typ},
-			reflect.StructField{Name: "To", Type: curve.Velocity.Typ})
-	}
-	t := reflect.StructOf(fields)
-	p := pages{
-		typ: reflect.ArrayOf(receive.ReplicaPage, t), stride: t.Size(),
-		first: t.Field(1).Offset, second: t.Field(2).Offset,
-	}
-	if curve != nil {
-		p.from, p.to = t.Field(3).Offset, t.Field(4).Offset
+		p.velocities, p.velocity = reflect.ArrayOf(2*receive.ReplicaPage, curve.Velocity.Typ), curve.Velocity.Size
 	}
 	return p
 }
 
 // page returns a page, by its number.
-func (p *pages) page(number uint32, now delta.Tick) unsafe.Pointer {
+func (p *pages) page(number uint32, now delta.Tick) *page {
 	if i := int(number); i >= len(p.all) {
-		p.all = append(p.all, make([]unsafe.Pointer, i+1-len(p.all))...)
+		p.all = append(p.all, make([]*page, i+1-len(p.all))...)
 	}
 	if p.all[number] == nil {
-		p.all[number] = reflect.New(p.typ).UnsafePointer()
-		p.expire(p.all[number], now)
+		made, values := new(page), reflect.New(p.values).UnsafePointer()
+		for i := range made {
+			made[i].first, made[i].second = at(values, 2*i, p.size), at(values, 2*i+1, p.size)
+		}
+		if p.velocities != nil {
+			values = reflect.New(p.velocities).UnsafePointer()
+			for i := range made {
+				made[i].velocities = at(values, 2*i, p.velocity)
+			}
+		}
+		made.expire(now)
+		p.all[number] = made
 	}
 	return p.all[number]
 }
 
 // entry returns the entry of a slot.
 func (p *pages) entry(slot uint32, now delta.Tick) *entry {
-	return (*entry)(at(p.page(slot/receive.ReplicaPage, now), int(slot%receive.ReplicaPage), p.stride))
+	return &p.page(slot/receive.ReplicaPage, now)[slot%receive.ReplicaPage]
 }
 
 // find returns the entry of a slot, or nil if there is none yet.
@@ -66,13 +63,13 @@ func (p *pages) find(slot uint32) *entry {
 	if i >= len(p.all) || p.all[i] == nil {
 		return nil
 	}
-	return (*entry)(at(p.all[i], int(slot%receive.ReplicaPage), p.stride))
+	return &p.all[i][slot%receive.ReplicaPage]
 }
 
 // expire makes show look up the entries of a page again.
-func (p *pages) expire(page unsafe.Pointer, now delta.Tick) {
-	for i := range receive.ReplicaPage {
-		(*entry)(at(page, i, p.stride)).until = now
+func (p *page) expire(now delta.Tick) {
+	for i := range p {
+		p[i].until = now
 	}
 }
 
@@ -87,14 +84,11 @@ func (p *pages) invalidate(slot uint32, now delta.Tick) {
 func (p *pages) forget(now delta.Tick) {
 	for _, page := range p.all {
 		if page != nil {
-			p.expire(page, now)
+			page.expire(now)
 		}
 	}
 }
 
-func (p *pages) firstOf(e *entry) unsafe.Pointer  { return unsafe.Add(unsafe.Pointer(e), p.first) }
-func (p *pages) secondOf(e *entry) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(e), p.second) }
-
-func (p *pages) velocities(e *entry) (from, to unsafe.Pointer) {
-	return unsafe.Add(unsafe.Pointer(e), p.from), unsafe.Add(unsafe.Pointer(e), p.to)
+func (p *pages) velocitiesOf(e *entry) (from, to unsafe.Pointer) {
+	return e.velocities, unsafe.Add(e.velocities, p.velocity)
 }

@@ -1,9 +1,9 @@
-// Command wasm builds clients for browsers and prints how large they are, as a table.
+// Command wasm builds clients for browsers and prints how large they are, and how long a tick takes there, as tables.
 //
 //	go run ./wasm [-docs ..]
 //
-// With -docs the table also goes into benchmarks.md in that directory. The clients have the components and messages of
-// examples/arena.
+// With -docs the tables also go into benchmarks.md in that directory. The clients have the components and messages of
+// examples/arena. The times need Node.js.
 package main
 
 import (
@@ -34,6 +34,11 @@ func run(docs string) error {
 	if err != nil {
 		return err
 	}
+	times, err := times()
+	if err != nil {
+		return err
+	}
+	table += "\n" + times
 	fmt.Print(table)
 	if docs == "" {
 		return nil
@@ -62,7 +67,18 @@ func table() (string, error) {
 		}
 		fmt.Fprintf(&b, "| %s | %.2f | %.3f |\n", p.what, float64(raw)/1e6, float64(zipped)/1e6)
 	}
+	raw, zipped, err := compile("the page's", "./examples/arena/client")
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(&b, "| the client of the arena's page | %.2f | %.3f |\n", float64(raw)/1e6, float64(zipped)/1e6)
 	return b.String(), nil
+}
+
+// library returns the directory of the library.
+func library() (string, error) {
+	list, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/arche-replicate/arche-replicate").Output()
+	return strings.TrimSpace(string(list)), err
 }
 
 // build returns the size of a program, as it is and compressed.
@@ -72,12 +88,25 @@ func build(name string) (raw, zipped int, err error) {
 		return 0, 0, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	list, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/arche-replicate/arche-replicate").Output()
+	root, err := library()
 	if err != nil {
 		return 0, 0, err
 	}
-	root := strings.TrimSpace(string(list))
 	files, err := write(dir, root, name)
+	if err != nil {
+		return 0, 0, err
+	}
+	return compile(name, files...)
+}
+
+// compile returns the size of a program of these files, or of a package of the library.
+func compile(name string, files ...string) (raw, zipped int, err error) {
+	dir, err := os.MkdirTemp("", "wasm")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	root, err := library()
 	if err != nil {
 		return 0, 0, err
 	}

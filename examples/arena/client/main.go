@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"syscall/js"
 	"time"
 
@@ -77,25 +78,33 @@ func main() {
 	c.wire = tapWire(query("transport") == "websocket")
 	c.dial()
 
-	js.Global().Set("arena", map[string]any{
-		"frame": js.FuncOf(func(_ js.Value, args []js.Value) any {
-			c.frame(args[0].Float(), args[1])
-			return c.view.result()
-		}),
-		"status": js.FuncOf(func(js.Value, []js.Value) any { return js.ValueOf(c.status()) }),
-		"stats": js.FuncOf(func(_ js.Value, args []js.Value) any {
-			since := int64(0)
-			if len(args) > 0 {
-				since = int64(args[0].Float())
-			}
-			return string(c.inspect.AppendJSON(nil, since, -1))
-		}),
-		"events": js.FuncOf(func(js.Value, []js.Value) any { return js.ValueOf(c.view.takeEvents()) }),
-		"set": js.FuncOf(func(_ js.Value, args []js.Value) any {
-			c.set(args[0].String(), args[1])
-			return nil
-		}),
+	page := js.Global().Get("Object").New()
+	export := func(name string, f func(args []js.Value) any) {
+		page.Set(name, js.FuncOf(func(_ js.Value, args []js.Value) any { return f(args) }))
+	}
+	export("frame", func(args []js.Value) any {
+		c.frame(args[0].Float(), args[1])
+		return c.view.result()
 	})
+	export("status", func([]js.Value) any { return c.status().js })
+	export("stats", func(args []js.Value) any {
+		since := int64(0)
+		if len(args) > 0 {
+			since = int64(args[0].Float())
+		}
+		return string(c.inspect.AppendJSON(nil, since, -1))
+	})
+	export("heap", func([]js.Value) any { // bytes after the latest collection, about, and in all
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return []any{float64(m.NextGC) / 2, float64(m.Sys)}
+	})
+	export("events", func([]js.Value) any { return c.view.takeEvents() })
+	export("set", func(args []js.Value) any {
+		c.set(args[0].String(), args[1])
+		return nil
+	})
+	js.Global().Set("arena", page)
 	<-context.Background().Done() // the page calls from now on
 }
 
@@ -222,7 +231,7 @@ func (c *client) redial() {
 }
 
 // status is what the page writes.
-func (c *client) status() map[string]any {
+func (c *client) status() object {
 	now := time.Now()
 	stats, shown := c.Client.Stats(), c.Shown.Stats()
 	tick, _ := c.Client.Settled()
@@ -242,24 +251,33 @@ func (c *client) status() map[string]any {
 	if err := c.Client.Err(); err != nil && why == "" && state != "connected" {
 		why = err.Error()
 	}
-	lamp, lampTick := c.lamp.state(now), any(nil)
-	if lamp == "equal" {
-		lampTick = float64(tick)
-	}
-	delay := any(nil)
-	if shown.Delay > 0 {
-		delay = float64(shown.Delay.Milliseconds())
-	}
-	return map[string]any{
-		"transport": c.wire.kind(), "state": state, "why": why,
-		"tick": float64(c.Client.Tick()), "settled": float64(tick), "entities": c.view.entities, "sum": c.sum,
-		"own": c.view.ownStatus(c, now), "match": c.view.matchStatus(c.Ship),
-		"lamp": lamp, "lampTick": lampTick,
-		"compared": float64(stats.HashesCompared), "diverged": float64(stats.Diverged),
-		"delay": delay, "starved": float64(shown.Starved), "frames": float64(shown.Frames),
-		"ghostError": c.view.ghostError(), "interpolation": !c.newest, "ghosts": c.ghosts.wanted,
-		"coding": c.coding, "sendRate": math.Round(60 / float64(c.wish.Every)), "radius": int(c.wish.Radius),
-	}
+	o := newObject()
+	o.text("transport", c.wire.kind())
+	o.integer("peer", c.Peer)
+	o.text("state", state)
+	o.text("why", why)
+	o.integer("tick", int(c.Client.Tick()))
+	o.integer("settled", int(tick))
+	o.integer("entities", c.view.entities)
+	o.text("sum", c.sum)
+	o.object("own", c.view.ownStatus(c, now))
+	o.object("match", c.view.matchStatus(c.Ship))
+	lamp := c.lamp.state(now)
+	o.text("lamp", lamp)
+	o.known("lampTick", float64(tick), lamp == "equal")
+	o.integer("compared", int(stats.HashesCompared))
+	o.integer("diverged", int(stats.Diverged))
+	o.known("delay", float64(shown.Delay.Milliseconds()), shown.Delay > 0)
+	o.integer("starved", int(shown.Starved))
+	o.integer("frames", int(shown.Frames))
+	off := &c.view.errors
+	o.known("ghostError", off.sum/float64(max(off.n, 1)), off.n > 0)
+	o.truth("interpolation", !c.newest)
+	o.truth("ghosts", c.ghosts.wanted)
+	o.text("coding", c.coding)
+	o.number("sendRate", math.Round(60/float64(c.wish.Every)))
+	o.integer("radius", int(c.wish.Radius))
+	return o
 }
 
 // lamp shows whether this world equals the server's, by the hashes of entities that the server sends.

@@ -257,7 +257,13 @@ func (v *view) hit(h game.Hit, own int) {
 
 func (v *view) event(kind string, s *ship, own, mine bool) {
 	if len(v.events) < mostEvents {
-		v.events = append(v.events, map[string]any{"kind": kind, "x": s.x, "y": s.y, "own": own, "mine": mine})
+		o := newObject()
+		o.text("kind", kind)
+		o.number("x", s.x)
+		o.number("y", s.y)
+		o.truth("own", own)
+		o.truth("mine", mine)
+		v.events = append(v.events, o.js)
 	}
 }
 
@@ -271,21 +277,31 @@ func (v *view) takeEvents() []any {
 // title returns the name of a ship for people.
 func (s *ship) title() string { return cmp.Or(s.name, fmt.Sprint("Bot ", s.number)) }
 
-func (v *view) ownStatus(c *client, now time.Time) map[string]any {
-	o := &v.own
+func (v *view) ownStatus(c *client, now time.Time) object {
+	own := &v.own
 	respawn := 0.0
-	if c.Ship >= 0 && !o.alive && !v.diedAt.IsZero() {
+	if c.Ship >= 0 && !own.alive && !v.diedAt.IsZero() {
 		respawn = max(0, respawnSeconds-now.Sub(v.diedAt).Seconds())
 	}
-	return map[string]any{
-		"ship": c.Ship, "name": c.Name, "ammo": o.ammo,
-		"hull": o.hull, "hullMax": 10, "shield": o.shield, "shieldMax": 3,
-		"x": o.x, "y": o.y, "angle": o.angle, "alive": o.alive, "respawnIn": respawn,
-		"kills": int(o.score.Kills), "deaths": int(o.score.Deaths),
-	}
+	o := newObject()
+	o.integer("ship", c.Ship)
+	o.text("name", c.Name)
+	o.integer("ammo", own.ammo)
+	o.integer("hull", own.hull)
+	o.integer("hullMax", 10)
+	o.integer("shield", own.shield)
+	o.integer("shieldMax", 3)
+	o.number("x", own.x)
+	o.number("y", own.y)
+	o.number("angle", own.angle)
+	o.truth("alive", own.alive)
+	o.number("respawnIn", respawn)
+	o.integer("kills", int(own.score.Kills))
+	o.integer("deaths", int(own.score.Deaths))
+	return o
 }
 
-func (v *view) matchStatus(own int) map[string]any {
+func (v *view) matchStatus(own int) object {
 	ranking := make([]*ship, 0, len(v.ships))
 	for _, s := range v.ships {
 		ranking = append(ranking, s)
@@ -294,22 +310,20 @@ func (v *view) matchStatus(own int) map[string]any {
 		return cmp.Or(cmp.Compare(b.score.Kills, a.score.Kills), cmp.Compare(a.score.Deaths, b.score.Deaths),
 			cmp.Compare(a.number, b.number))
 	})
-	var best []any
-	for _, s := range ranking[:min(leaders, len(ranking))] {
-		best = append(best, map[string]any{
-			"name": s.title(), "kills": int(s.score.Kills), "deaths": int(s.score.Deaths),
-			"own": s.number == own, "player": s.name != "",
-		})
+	best := js.Global().Get("Array").New()
+	for i, s := range ranking[:min(leaders, len(ranking))] {
+		o := newObject()
+		o.text("name", s.title())
+		o.integer("kills", int(s.score.Kills))
+		o.integer("deaths", int(s.score.Deaths))
+		o.truth("own", s.number == own)
+		o.truth("player", s.name != "")
+		best.SetIndex(i, o.js)
 	}
-	return map[string]any{
-		"phase": v.match.Phase.String(), "clock": int(v.match.TimeLeft), "players": v.players, "leaders": best,
-	}
-}
-
-// ghostError is how far ships are shown from where the server has them, on average; null if unknown.
-func (v *view) ghostError() any {
-	if v.errors.n == 0 {
-		return nil
-	}
-	return v.errors.sum / float64(v.errors.n)
+	o := newObject()
+	o.text("phase", v.match.Phase.String())
+	o.integer("clock", int(v.match.TimeLeft))
+	o.integer("players", v.players)
+	o.object("leaders", object{best})
+	return o
 }

@@ -1,7 +1,9 @@
 // Package e2e opens the arena's page in Chromium, plays, and breaks the network.
 //
-//	go test -count=1 . -shots DIRECTORY
+//	go test -count=1 . -args -shots DIRECTORY
+//	go test -count=1 -v -run LongGame . -args -long 2m
 //
+// The first also takes pictures and films the loss slider; the second is a load test.
 // It is a module of its own, so that no user of the library has a browser among the dependencies.
 package e2e
 
@@ -16,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,7 +37,7 @@ const limit = 90 * time.Second
 
 // startArena starts the arena and returns the address of its page, and what ends it by Ctrl-C and returns what it
 // printed.
-func startArena(t *testing.T) (url string, end func() string) {
+func startArena(t *testing.T, flags ...string) (url string, end func() string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "arena")
 	build := exec.Command("go", "build", "-o", program, "./examples/arena")
@@ -42,7 +45,7 @@ func startArena(t *testing.T) (url string, end func() string) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	arena := exec.Command(program, "-http", "127.0.0.1:0", "-open=false")
+	arena := exec.Command(program, append([]string{"-http", "127.0.0.1:0", "-open=false"}, flags...)...)
 	arena.Dir = build.Dir
 	out, err := arena.StdoutPipe()
 	check(t, err)
@@ -114,6 +117,15 @@ var console struct {
 	errors []string
 }
 
+func consoleIsQuiet(t *testing.T) {
+	t.Helper()
+	console.Lock()
+	defer console.Unlock()
+	if len(console.errors) > 0 {
+		t.Errorf("the console has errors:\n%s", strings.Join(console.errors, "\n"))
+	}
+}
+
 func (p *tab) listen() {
 	messages := chromedp.Console(p.ctx)
 	go func() {
@@ -147,6 +159,7 @@ type status struct {
 	Transport, State, Why, Sum, Lamp string
 	Entities                         int
 	Diverged, Compared, Tick         float64
+	Starved, Frames                  float64
 	GhostError                       float64
 	Own                              struct {
 		X, Y, Angle float64
@@ -179,6 +192,7 @@ func equal(s status) bool     { return s.Lamp == "equal" && s.Diverged == 0 }
 type debug struct {
 	Sum               string
 	Entities, Players int
+	Heap              float64
 }
 
 func serverState(t *testing.T, url string) (d debug) {
@@ -255,6 +269,56 @@ func (p *tab) turnTime(code string, virtual int64) float64 {
 	return ms
 }
 
+// presses is how many count.
+const presses = 5
+
+// pressKeys requires that the ship turns within the round trip and 110 ms in the median, which it returns in words.
+// Two frames more are for software rendering and the messages of the test. On a busy machine packets are late, so that
+// inputs are sent earlier and states are shown later: where they are by more, that counts.
+func (p *tab) pressKeys() string {
+	p.t.Helper()
+	const frames = 2 * 1000.0 / 60
+	parts := func() (roundTrip, inputDelay, delay float64) {
+		return p.latest("roundTrip", 1), js[float64](p, "JSON.parse(arena.stats(0)).counters.InputDelay"), p.latest("delay", 1)
+	}
+	time.Sleep(2 * time.Second)
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		if roundTrip, inputDelay, delay := parts(); inputDelay+delay < 80+roundTrip/2 { // both fall slowly
+			break
+		}
+	}
+	within := 0
+	var took, most []float64
+	var words strings.Builder
+	for i := 0; len(took) < presses && i < 4*presses; i++ {
+		code, virtual := "ArrowLeft", int64(37)
+		if i%2 == 1 {
+			code, virtual = "ArrowRight", 39
+		}
+		ms := p.turnTime(code, virtual)
+		if ms == 0 {
+			continue // it was shot down
+		}
+		roundTrip, inputDelay, delay := parts()
+		if ms <= roundTrip+110 {
+			within++
+		}
+		took = append(took, ms)
+		most = append(most, max(roundTrip+110, inputDelay+roundTrip/2+delay+50)+frames)
+		fmt.Fprintf(&words, "; %.0f ms (round trip %.0f, inputs %.0f ahead, play-out %.0f)", ms, roundTrip, inputDelay, delay)
+	}
+	if len(took) < presses {
+		p.t.Fatalf("of %d presses only %d count", 4*presses, len(took))
+	}
+	slices.Sort(took)
+	slices.Sort(most)
+	if took[presses/2] > most[presses/2] {
+		p.t.Errorf("a key turns the ship after %.0f ms, not within %.0f ms%s", took[presses/2], most[presses/2], words.String())
+	}
+	return fmt.Sprintf("a key turns the ship after %.0f ms, %.0f are the most; %d of %d within the round trip + 110 ms%s", took[presses/2],
+		most[presses/2], within, presses, words.String())
+}
+
 // latest returns the mean of a figure of the client's inspector, or with server of the server's, over the last seconds.
 func (p *tab) latest(figure string, seconds int, server ...bool) float64 {
 	p.t.Helper()
@@ -268,11 +332,21 @@ func (p *tab) latest(figure string, seconds int, server ...bool) float64 {
 	})()`, source, figure, seconds))
 }
 
+// strip returns the words of an instrument.
+func (p *tab) strip(name string) string {
+	p.t.Helper()
+	return js[string](p, fmt.Sprintf(`[...document.querySelectorAll(".ri-strip .ri-text")].map(e => e.innerText.replace(/\s+/g, " ")).find(
+		text => text.startsWith(%q)) ?? ""`, name))
+}
+
 // shoot saves a screenshot.
 func (p *tab) shoot(name string) {
 	p.t.Helper()
 	if *shots == "" {
 		return
+	}
+	for end := time.Now().Add(4 * time.Second); !p.status().Own.Alive && p.status().State != "" && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
 	}
 	picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
 	check(p.t, err)
@@ -280,53 +354,46 @@ func (p *tab) shoot(name string) {
 	check(p.t, os.WriteFile(filepath.Join(*shots, name+".png"), picture, 0o644))
 }
 
-func TestPage(t *testing.T) {
-	began := time.Now()
-	step := func(what string) { t.Logf("%5.1f s  %s", time.Since(began).Seconds(), what) }
-	url, end := startArena(t)
+func startBrowser(t *testing.T) context.Context {
+	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-background-timer-throttling", true), chromedp.Flag("disable-renderer-backgrounding", true),
 		chromedp.Flag("disable-backgrounding-occluded-windows", true))
 	allocator, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	defer cancel()
+	t.Cleanup(cancel)
 	browser, cancel := chromedp.NewContext(allocator)
-	defer cancel()
+	t.Cleanup(cancel)
 	check(t, chromedp.Do(browser))
+	return browser
+}
+
+// compiled waits until the server has compiled the client.
+func (p *tab) compiled() {
+	p.t.Helper()
+	js[bool](p, `new Promise(done => { const look = async () => {
+		const s = await (await fetch("/status")).json()
+		if (s.done || s.error) done(true); else setTimeout(look, 100)
+	}; look() })`)
+}
+
+func TestPage(t *testing.T) {
+	began := time.Now()
+	step := func(what string) { t.Logf("%5.1f s  %s", time.Since(began).Seconds(), what) }
+	url, end := startArena(t)
+	browser := startBrowser(t)
 	step("the browser runs")
 
 	ada := openTab(t, browser, "Ada", url, "&transport=websocket")
 	ada.shoot("compiling")
 	step("the page is there")
-	js[bool](ada, `new Promise(done => { const look = async () => {
-		const s = await (await fetch("/status")).json()
-		if (s.done || s.error) done(true); else setTimeout(look, 100)
-	}; look() })`)
+	ada.compiled()
 	step("the client is compiled")
 	began = time.Now()
 	ada.until("connected", 10*time.Second, connected)
 	step("Ada plays")
 	ada.post(`{preset: "lan"}`)
 	js[int](ada, `arena.set("sendRate", 60), 1`)
-	time.Sleep(3 * time.Second) // the play-out delay falls slowly
-	best, most, roundTrip := 1e9, 0.0, 0.0
-	for i := 0; i < 20 && best > roundTrip+110; i++ {
-		code, virtual := "ArrowLeft", int64(37)
-		if i%2 == 1 {
-			code, virtual = "ArrowRight", 39
-		}
-		if ms := ada.turnTime(code, virtual); ms > 0 {
-			best = min(best, ms)
-		}
-		// On a busy machine frames and ticks are late, so that inputs are sent earlier and states are shown later.
-		roundTrip = ada.latest("roundTrip", 1)
-		inputDelay := js[float64](ada, "JSON.parse(arena.stats(0)).counters.InputDelay")
-		most = max(most, roundTrip+110, inputDelay+ada.latest("delay", 1)+roundTrip/2+50)
-	}
-	if best > most {
-		t.Errorf("a key turns the ship after %.0f ms, not within %.0f ms", best, most)
-	}
-	step(fmt.Sprintf("a key turns the ship after %.0f ms; the round trip takes %.0f ms; %.0f ms are the most", best, roundTrip,
-		most))
+	step(ada.pressKeys())
 	ada.post(`{preset: "home"}`)
 
 	zoe := openTab(t, browser, "Zoe", url, "")
@@ -351,6 +418,13 @@ func TestPage(t *testing.T) {
 	compareWorlds(t, ada, zoe)
 	step("the other tab shows where it is")
 
+	for _, p := range []*tab{ada, zoe} { // of the page's own peer: what is held back, and its MTU
+		for name, wrong := range map[string]string{"Entities sent": "–", "Packet size": "▲"} {
+			if text := p.strip(name); text == "" || strings.Contains(text, wrong) {
+				t.Errorf("%s: the strip %q has %q", p.name, name, text)
+			}
+		}
+	}
 	ada.shoot("desktop-play")
 	ada.click("Break the network")
 	ada.post(`{preset: "lan"}`)
@@ -359,8 +433,17 @@ func TestPage(t *testing.T) {
 	}
 	time.Sleep(5 * time.Second)
 	before := ada.latest("age", 3, true)
-	loss := ada.loss(30)
-	time.Sleep(5 * time.Second)
+	movie := &film{tab: ada}
+	if *shots != "" {
+		movie.run(5, 250*time.Millisecond)
+	}
+	loss := ada.loss(30, movie.shoot)
+	settled := time.Now().Add(5 * time.Second)
+	if *shots != "" {
+		movie.run(12, 300*time.Millisecond)
+		movie.save("loss")
+	}
+	time.Sleep(time.Until(settled))
 	after := ada.latest("age", 3, true)
 	if after <= 1.2*before {
 		t.Errorf("with 30 %% loss baselines are %.1f ticks old, without %.1f", after, before)
@@ -409,27 +492,25 @@ func TestPage(t *testing.T) {
 		t.Errorf("a client that pauses goes on from tick %v to %v", paused, now)
 	}
 	ada.until("the present after a pause", 3*time.Second, func(s status) bool { return s.Tick > paused+90 })
+	time.Sleep(time.Second) // what the pause has made older is over
 	before = ada.latest("age", 1)
 	js[int](ada, `arena.set("stopAcks", true), 1`)
 	time.Sleep(2 * time.Second)
-	if after = ada.latest("age", 1); after <= 1.5*before {
+	after = js[float64](ada, `Math.max(...JSON.parse(arena.stats(0)).samples.age.slice(-8).filter(v => v !== null))`)
+	if after <= 1.5*before {
 		t.Errorf("without acknowledgements baselines are %.1f ticks old, with them %.1f", after, before)
 	}
 	js[int](ada, `arena.set("stopAcks", false), 1`)
 	ada.until("a green lamp", 5*time.Second, equal)
 	compareWorlds(t, ada, zoe)
-	step("ghosts, a pause, no acknowledgements")
+	step(fmt.Sprintf("ghosts, a pause, no acknowledgements: baselines of %.1f instead of %.1f ticks", after, before))
 
 	check(t, chromedp.Do(zoe.ctx, chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile, chromedp.EmulateTouch)))
 	time.Sleep(time.Second)
 	zoe.shoot("phone-play")
 	step("done")
 
-	console.Lock()
-	defer console.Unlock()
-	if len(console.errors) > 0 {
-		t.Errorf("the console has errors:\n%s", strings.Join(console.errors, "\n"))
-	}
+	consoleIsQuiet(t)
 	if took := time.Since(began); took > limit {
 		t.Errorf("it took %v, more than %v", took, limit)
 	}
@@ -438,8 +519,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// loss drags the page's slider to so many percent, and returns what the network has then.
-func (p *tab) loss(percent float64) float64 {
+// loss drags the page's slider to so many percent, and returns what the network has then. It calls seen after each step.
+func (p *tab) loss(percent float64, seen func()) float64 {
 	p.t.Helper()
 	var slider struct{ Left, Top, Width, Height, Value, Max float64 }
 	check(p.t, json.Unmarshal([]byte(js[string](p, `(() => {
@@ -451,7 +532,22 @@ func (p *tab) loss(percent float64) float64 {
 		return slider.Left + knob/2 + (slider.Width-knob)*value/slider.Max
 	}
 	y := slider.Top + slider.Height/2
-	check(p.t, chromedp.Do(p.ctx, chromedp.DragAndDropXY(at(slider.Value), y, at(percent), y, 8)))
+	const steps = 14
+	mouse := func(kind input.DispatchMouseEventType, step int) {
+		x := at(slider.Value + (percent-slider.Value)*float64(step)/steps)
+		check(p.t, chromedp.Do(p.ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+			_, err := cdp.Call(ctx, target, input.DispatchMouseEvent, input.DispatchMouseEventParams{
+				Type: kind, X: x, Y: y, Button: input.MouseButtonLeft, Buttons: 1, ClickCount: 1,
+			})
+			return err
+		})))
+	}
+	mouse(input.DispatchMouseEventTypeMousePressed, 0)
+	for step := range steps {
+		mouse(input.DispatchMouseEventTypeMouseMoved, step+1)
+		seen()
+	}
+	mouse(input.DispatchMouseEventTypeMouseReleased, steps)
 	var loss float64
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		loss = js[float64](p, `fetch("/break").then(r => r.json()).then(s => s.loss)`)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/inspect"
 	"github.com/arche-replicate/arche-replicate/replication/rewind"
 )
 
@@ -141,7 +142,7 @@ func (h *Host) join(s *seat) {
 		h.Announced.Joins++
 		_ = replication.SendToAll(h.server, Joined{uint16(number), s.name})
 	}
-	_ = replication.SendToClient(s.peer, Welcome{uint16(s.ship), uint8(h.rate)})
+	_ = replication.SendToClient(s.peer, Welcome{uint16(s.ship), uint8(h.rate), uint32(inspect.PeerNumber(s.peer))})
 }
 
 // retire takes a client's ship away, if it has one.

@@ -28,11 +28,12 @@ type Wish struct {
 	Radius uint16 `repl:"range=0:2047"` // around the own ship, in units; 0: everything
 }
 
-// Welcome contains the number of the client's own ship, and the tick rate. It may arrive before the
-// ship.
+// Welcome contains the number of the client's own ship, the tick rate, and the number under which the
+// server's inspector shows the client. It may arrive before the ship.
 type Welcome struct {
 	Ship     uint16 `repl:"range=0:1279"`
 	TickRate uint8  `repl:"range=1:240"`
+	Peer     uint32
 }
 
 // Joined announces a new player to all clients.

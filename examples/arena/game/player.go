@@ -25,6 +25,7 @@ type Player struct {
 	// shown as late as the others: it is not predicted.
 	Steer    func(tick replication.Tick) Controls
 	Ship     int // the number of the own ship, or -1
+	Peer     int // the number of this client at the server's inspector, or -1
 	Received MessageCounts
 	// Human players take no breaks.
 	Human bool
@@ -89,6 +90,7 @@ func NewPlayer(name string, w *ecs.World, client *replication.Client) *Player {
 	p := &Player{
 		Name:    name,
 		Ship:    -1,
+		Peer:    -1,
 		Client:  client,
 		tracks:  map[replication.NetID]track{},
 		body:    generic.NewMap2[Position, Ship](w),
@@ -99,7 +101,7 @@ func NewPlayer(name string, w *ecs.World, client *replication.Client) *Player {
 	p.Steer = p.Autopilot
 	replication.OnInput(client, func(tick replication.Tick) Controls { return p.Steer(tick) })
 	replication.OnServerMessage(client, func(m Welcome) {
-		p.Ship, p.dt, p.deaths = int(m.Ship), 1/float64(m.TickRate), 0
+		p.Ship, p.Peer, p.dt, p.deaths = int(m.Ship), int(m.Peer), 1/float64(m.TickRate), 0
 	})
 	replication.OnServerMessage(client, func(Joined) { p.Received.Joined++ })
 	replication.OnServerMessage(client, func(Left) { p.Received.Left++ })
@@ -138,7 +140,7 @@ func (p *Player) Frame(dt time.Duration) error {
 	session := p.Client.Stats().Sessions
 	// A message that can't be sent now is sent in a later frame.
 	if p.session != session && replication.SendToServer(p.Client, Join{p.Name}) == nil {
-		p.session, p.Ship, p.deaths = session, -1, 0
+		p.session, p.Ship, p.Peer, p.deaths = session, -1, -1, 0
 		clear(p.tracks) // these ships may be gone
 	}
 	return nil

@@ -17,21 +17,21 @@ import (
 // that each can check the other.
 type Reader struct {
 	world   *ecs.World
+	schema  *replication.Schema
 	columns []column
 }
 
 // A column is a component of all entities.
 type column struct {
 	name  string
-	codes func(e ecs.Entity, before, dst []uint64) ([]uint64, bool)
-	value func(e ecs.Entity) (component any, has bool)
-	count int // of codes
+	of    func(e ecs.Entity) any // a pointer to it, nil if the entity has none
+	count int                    // of codes
 }
 
 // NewReader returns a reader for one world. Its list of components is written by hand: a missing
 // one would not be checked, so a test compares the list with NewSchema.
 func NewReader(w *ecs.World, s *replication.Schema) *Reader {
-	r := &Reader{world: w}
+	r := &Reader{world: w, schema: s}
 	addColumn[Position](r, s)
 	addColumn[Heading](r, s)
 	addColumn[Ship](r, s)
@@ -48,24 +48,15 @@ func NewReader(w *ecs.World, s *replication.Schema) *Reader {
 
 func addColumn[T any](r *Reader, s *replication.Schema) {
 	id := ecs.ComponentID[T](r.world)
-	get := func(e ecs.Entity) *T { return (*T)(r.world.Get(e, id)) }
 	r.columns = append(r.columns, column{
 		name: reflect.TypeFor[T]().Name(),
-		codes: func(e ecs.Entity, before, dst []uint64) ([]uint64, bool) {
-			component := get(e)
-			switch {
-			case component == nil:
-				return dst, false
-			case before == nil:
-				return s.Codes(component, dst), true
+		of: func(e ecs.Entity) any {
+			if component := (*T)(r.world.Get(e, id)); component != nil {
+				return component
 			}
-			return s.CodesAfter(component, before, dst), true
+			return nil
 		},
 		count: len(s.Codes(new(T), nil)),
-		value: func(e ecs.Entity) (any, bool) {
-			component := get(e)
-			return component, component != nil
-		},
 	})
 }
 
@@ -81,14 +72,20 @@ func (r *Reader) CodesAfter(e ecs.Entity, before, dst []uint64) []uint64 {
 	}
 	dst = append(dst, 0)
 	for i, column := range r.columns {
-		var has bool
 		var recorded []uint64
 		if had>>i&1 != 0 {
 			recorded, before = before[:column.count], before[column.count:]
 		}
-		if dst, has = column.codes(e, recorded, dst); has {
-			dst[mask] |= 1 << i
+		component := column.of(e)
+		switch {
+		case component == nil:
+			continue
+		case recorded == nil:
+			dst = r.schema.Codes(component, dst)
+		default:
+			dst = r.schema.CodesAfter(component, recorded, dst)
 		}
+		dst[mask] |= 1 << i
 	}
 	return dst
 }
@@ -97,7 +94,7 @@ func (r *Reader) CodesAfter(e ecs.Entity, before, dst []uint64) []uint64 {
 func (r *Reader) JSON(e ecs.Entity, id replication.NetID) ([]byte, error) {
 	entity := map[string]any{"id": id.String()}
 	for _, column := range r.columns {
-		if component, has := column.value(e); has {
+		if component := column.of(e); component != nil {
 			entity[column.name] = component
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -108,6 +109,8 @@ type socket struct {
 	net   net.Conn // under it
 	where string
 	buf   []byte
+
+	closing atomic.Bool // by close
 }
 
 func (s *socket) Read() ([]byte, error) {
@@ -158,13 +161,20 @@ func (s *socket) fill(r io.Reader) error {
 func (s *socket) Write(packet []byte) error {
 	// A deadline, as a context for each packet would be allocated. Its error is that of the write.
 	_ = s.net.SetWriteDeadline(time.Now().Add(writeTime))
+	if s.closing.Load() { // whose deadline counts
+		_ = s.net.SetWriteDeadline(time.Now().Add(closeTime))
+		return errClosing
+	}
 	return s.conn.Write(context.Background(), websocket.MessageBinary, packet)
 }
+
+var errClosing = errors.New("the connection is being closed")
 
 func (s *socket) Close(error) { s.close(websocket.StatusNormalClosure, "") }
 
 // close lets the other end know, unless that takes long.
 func (s *socket) close(code websocket.StatusCode, reason string) {
+	s.closing.Store(true)
 	_ = s.net.SetDeadline(time.Now().Add(closeTime))
 	_ = s.conn.Close(code, reason) // it is of no use any more, whatever the error
 }

@@ -37,12 +37,16 @@ func Frames(ctx context.Context) iter.Seq[time.Duration] {
 			return nil
 		})
 		next := script.Call("frames", call)
+		defer func() {
+			next.Invoke(false) // the page calls it no more
+			call.Release()
+		}()
 		last := time.Now()
 		for first := true; ; first = false {
 			next.Invoke()
 			select {
 			case <-ctx.Done():
-				return // call stays, as the page may still call it
+				return
 			case <-ready:
 			}
 			now := time.Now()

@@ -114,18 +114,25 @@ globalThis.archeReplicate = (() => {
 	}
 
 	// frames returns a function that lets frame be called once: before the page is drawn, or, in a hidden page, which is
-	// not drawn and whose timers are slow, when a packet arrives.
+	// not drawn and whose timers are slow, when a packet arrives. With false it ends that for good.
 	const frames = frame => {
 		const page = globalThis.document
 		let wanted = false, handle = 0, last = 0
 		const run = () => { if (wanted) { wanted = false; last = performance.now(); frame() } }
 		const plan = () => { cancelAnimationFrame(handle); handle = requestAnimationFrame(run) }
 		const hidden = () => { if (page.hidden && performance.now() - last >= 100) run() }
-		if (!page || !globalThis.requestAnimationFrame) return () => { wanted = true; setTimeout(run, 16) }
+		if (!page || !globalThis.requestAnimationFrame) return (go = true) => { wanted = go; if (go) setTimeout(run, 16) }
+		const seen = () => { if (wanted && !page.hidden) plan() }
 		arrived = hidden
-		setInterval(hidden, 1000)
-		page.addEventListener("visibilitychange", () => { if (wanted && !page.hidden) plan() })
-		return () => { wanted = true; if (!page.hidden) plan() }
+		const timer = setInterval(hidden, 1000)
+		page.addEventListener("visibilitychange", seen)
+		return (go = true) => {
+			wanted = go
+			if (go) return seen()
+			clearInterval(timer)
+			page.removeEventListener("visibilitychange", seen)
+			if (arrived === hidden) arrived = () => {}
+		}
 	}
 
 	return { where, dial, frames }

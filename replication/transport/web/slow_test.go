@@ -5,10 +5,13 @@ package web
 import (
 	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication/transport/internal/link"
@@ -49,6 +52,39 @@ func TestASlowReader(t *testing.T) {
 	}
 	t.Logf("%d ticks in %v; %d bytes arrived late", h.server.Tick()-start, time.Since(begin), late)
 	require.Less(t, late, uint64(512<<10), "all that was kept for it")
+}
+
+// TestPacketsDoNotHoldClose: one that is written while the socket closes, as its outbox had more, gives it no more time.
+func TestPacketsDoNotHoldClose(t *testing.T) {
+	stop := make(chan struct{})
+	deaf := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := websocket.Accept(w, r, nil)
+		if err == nil {
+			<-stop // and reads nothing
+			_ = conn.CloseNow()
+		}
+	}))
+	defer deaf.Close()
+	defer close(stop)
+	opened, err := (&dialer{where: deaf.URL}).dial(t.Context())
+	require.NoError(t, err)
+	s := opened.(*socket)
+	for n, size := 1, 1<<16; n > 0 || size > 1; size = max(size/4, 1) { // until not even a byte fits
+		for err = nil; err == nil; {
+			require.NoError(t, s.net.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
+			n, err = s.net.Write(make([]byte, size))
+		}
+	}
+	begin := time.Now()
+	done := make(chan struct{})
+	go func() {
+		s.close(websocket.StatusGoingAway, "")
+		close(done)
+	}()
+	time.Sleep(50 * time.Millisecond)
+	require.Error(t, s.Write([]byte{1}))
+	<-done
+	require.Less(t, time.Since(begin), 2*time.Second)
 }
 
 // paused is a socket that is not read for a while.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	_ "embed"
 	"strings"
 	"syscall/js"
@@ -250,7 +251,12 @@ func TestPageDoesNotAllocate(t *testing.T) {
 func TestPageFrames(t *testing.T) {
 	newGame(t, "/play")
 	js.Global().Call("eval", `
-		globalThis.document = { hidden: false, addEventListener: (_, f) => { globalThis.changed = f } }
+		globalThis.document = {
+			hidden: false, addEventListener: (_, f) => { globalThis.changed = f },
+			removeEventListener: (_, f) => { if (changed === f) globalThis.changed = null },
+		}
+		globalThis.complaints = 0
+		console.error = () => complaints++ // Go's runtime, of a function that was released
 		globalThis.drawn = []
 		globalThis.requestAnimationFrame = f => drawn.push(f)
 		globalThis.cancelAnimationFrame = () => drawn.pop()
@@ -277,4 +283,28 @@ func TestPageFrames(t *testing.T) {
 		}
 	}
 	require.Equal(t, 4, n)
+
+	// Then the page calls nothing any more.
+	require.True(t, js.Global().Get("changed").IsNull())
+	js.Global().Get("document").Set("hidden", false)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(5*time.Millisecond, cancel)
+	for range Frames(ctx) {
+		t.Fatal("nothing was drawn")
+	}
+	js.Global().Call("redraw")
+	require.Zero(t, js.Global().Get("complaints").Int())
+
+	var used js.Value // what a page keeps of a loop is released with it
+	frames := js.Global().Get("archeReplicate").Get("frames")
+	spy := js.FuncOf(func(_ js.Value, args []js.Value) any { used = args[0]; return frames.Invoke(args[0]) })
+	defer spy.Release()
+	js.Global().Get("archeReplicate").Set("frames", spy)
+	ctx, cancel = context.WithCancel(t.Context())
+	cancel()
+	for range Frames(ctx) {
+		t.Fatal("it has ended")
+	}
+	used.Invoke()
+	require.Equal(t, 1, js.Global().Get("complaints").Int())
 }

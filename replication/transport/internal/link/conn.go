@@ -316,14 +316,25 @@ func (c *Conn) note(err error) {
 	}
 }
 
-// serve opens a socket and carries packets until it fails. It reports whether any has arrived.
-func (c *Conn) serve(ctx context.Context) (received bool, err error) {
+// open dials.
+func (c *Conn) open(ctx context.Context) (ClientSocket, error) {
 	c.mu.Lock()
 	c.dials++
 	c.mu.Unlock()
-	dialing, cancel := context.WithTimeout(ctx, dialTime)
+	// Not WithTimeout, with which clients in browsers are larger: its type can print times.
+	dialing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	late := time.AfterFunc(dialTime, cancel)
 	s, err := c.dial(dialing)
-	cancel()
+	if !late.Stop() && errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("no answer within %v", dialTime)
+	}
+	return s, err
+}
+
+// serve opens a socket and carries packets until it fails. It reports whether any has arrived.
+func (c *Conn) serve(ctx context.Context) (received bool, err error) {
+	s, err := c.open(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -286,7 +286,7 @@ func (h *Hub) hungUp(l *Link) {
 	}
 	if l.peer != nil && !l.idle {
 		l.peer.Disconnect(replication.Reason{
-			Code: replication.ReasonClosed, Text: "the client's " + h.name + " connection has closed",
+			Code: replication.ReasonClosed, Text: "the client's " + l.remote().Transport + " connection has closed",
 		})
 	}
 	h.drop(l)

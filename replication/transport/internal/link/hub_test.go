@@ -119,6 +119,23 @@ func TestLimits(t *testing.T) {
 	require.NoError(t, err, "there is room again")
 }
 
+// TestAHangUpNamesTheTransport of the socket, of which a hub may have several.
+func TestAHangUpNamesTheTransport(t *testing.T) {
+	g := newGame(t, transport.Limits{})
+	var why []string
+	g.server.OnDisconnect(func(p *replication.Peer) { why = append(why, p.Err().Error()) })
+	a := g.mustDial("10.0.0.1:1", func(s *Socket) { s.Transport = "websocket" })
+	b := g.mustDial("10.0.0.1:2")
+	g.play(20, a, b)
+	a.link.HangUp()
+	g.play(1)
+	b.link.HangUp()
+	g.play(1)
+	require.Len(t, why, 2)
+	require.Contains(t, why[0], "the client's websocket connection has closed")
+	require.Contains(t, why[1], "the client's test connection has closed")
+}
+
 func TestSilentLinksAreDropped(t *testing.T) {
 	g := newGame(t, transport.Limits{})
 	p := g.mustDial("10.0.0.1:1")
