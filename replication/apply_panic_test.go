@@ -3,7 +3,7 @@ package replication
 import (
 	"testing"
 
-	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -55,7 +55,7 @@ func TestWhatAPanicLeftHalfWrittenDoesNotLinger(t *testing.T) {
 	registerUpset(s, &upset)
 	Register[tPosition](s)
 	x := connectedWire(t, s)
-	x.client.apply.Lingering.MayEnd = func(delta.Tick) bool { return false } // as play-out does
+	x.client.apply.Shown = func() (blend.Time, bool) { return blend.Time{}, true } // as interpolation does
 	position, plan := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[cvPlan](x.world)
 	upset = false
 	sound := x.spawn(position, plan)

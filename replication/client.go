@@ -37,6 +37,7 @@ type Client struct {
 	messages *message.ClientMessages // nil: the schema has neither messages nor inputs
 	calls    exclusive.Guard
 	attached []func(dt time.Duration) // called in Frame, when the world is up to date
+	ending   []func()                 // called in Close and Detach, before the world changes
 	watchers seam.Watchers
 }
 
@@ -392,6 +393,10 @@ func (c *Client) end(method string, leave func()) {
 		panic("replication: " + method + " on a locked world: call it outside of queries, since it removes entities")
 	}
 	c.session.Disconnect(uint8(ReasonClosed), "")
+	for _, fn := range c.ending {
+		fn()
+	}
+	c.ending = nil
 	leave()
 	c.session.Close()
 	if c.messages != nil {

@@ -84,11 +84,12 @@ func docBlocks(t *testing.T, page string) (blocks []docBlock, prose string) {
 
 // docImports are the packages that fragments may use without importing them.
 var docImports = []string{
-	"bytes", "errors", "flag", "fmt", "log", "maps", "math", "net", "net/http", "net/netip", "testing", "time",
+	"bytes", "errors", "flag", "fmt", "log", "maps", "math", "net", "net/http", "net/netip", "slices", "testing", "time",
 	"github.com/mlange-42/arche/ecs",
 	"github.com/arche-replicate/arche-replicate/replication",
 	"github.com/arche-replicate/arche-replicate/replication/netsim",
 	"github.com/arche-replicate/arche-replicate/replication/interpolation",
+	"github.com/arche-replicate/arche-replicate/replication/predict",
 	"github.com/arche-replicate/arche-replicate/replication/rewind",
 	"github.com/arche-replicate/arche-replicate/replication/inspect",
 	"github.com/arche-replicate/arche-replicate/replication/loop",
@@ -113,7 +114,14 @@ var (
 	shown  *interpolation.Interpolation
 	dt     time.Duration
 	drawAt func(e ecs.Entity, x, y float32)
+	model  *predict.Model[Drive]
+	predictor *predict.Predictor
 )
+
+type Drive struct {
+	X, Y int8 ` + "`repl:\"range=-1:1\"`" + `
+	Fire bool
+}
 
 type Position struct {
 	X, Y float32 ` + "`repl:\"range=-1000:1000,step=0.01\"`" + `
@@ -172,7 +180,8 @@ func checkBlock(fset *token.FileSet, imported types.Importer, b *docBlock) error
 		prelude := "package doc\nimport (\n\"time\"\n\"github.com/mlange-42/arche/ecs\"\n" +
 			"\"github.com/arche-replicate/arche-replicate/replication\"\n" +
 			"\"github.com/arche-replicate/arche-replicate/replication/netsim\"\n" +
-			"\"github.com/arche-replicate/arche-replicate/replication/interpolation\"\n)\n"
+			"\"github.com/arche-replicate/arche-replicate/replication/interpolation\"\n" +
+			"\"github.com/arche-replicate/arche-replicate/replication/predict\"\n)\n"
 		for _, line := range strings.Split(docPrelude, "\n\n") {
 			if !declaresAgain(file, line) {
 				prelude += line + "\n"
@@ -230,28 +239,41 @@ func TestQuickStartPrintsTheOutputInTheReadme(t *testing.T) {
 	require.Equal(t, blocks[i+1].text, string(out))
 }
 
-// TestTheGameInABrowserBuilds, at both ends.
-func TestTheGameInABrowserBuilds(t *testing.T) {
+// TestTheGamesBuild: the files of the pages that show complete games are programs, at both ends.
+func TestTheGamesBuild(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds two programs")
+		t.Skip("it builds four programs")
 	}
-	t.Parallel()
-	blocks, _ := docBlocks(t, filepath.Join(docsRoot, "docs", "browser.md"))
-	blocks = slices.DeleteFunc(blocks, func(b docBlock) bool { return b.language != "golang" })
-	require.Len(t, blocks, 3)
-	dir, files := t.TempDir(), []string(nil)
-	for i, name := range []string{"game.go", "server.go", "client.go"} {
-		files = append(files, filepath.Join(dir, name))
-		require.NoError(t, os.WriteFile(files[i], []byte(blocks[i].text), 0o600))
-	}
-	for _, end := range []struct {
-		file string
-		env  []string
-	}{{files[1], nil}, {files[2], []string{"GOOS=js", "GOARCH=wasm"}}} {
-		cmd := exec.Command("go", "build", "-o", os.DevNull, files[0], end.file)
-		cmd.Dir, cmd.Env = docsRoot, append(os.Environ(), end.env...)
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, string(out))
+	browser := []string{"GOOS=js", "GOARCH=wasm"}
+	for _, game := range []struct {
+		page    string
+		files   []string
+		ends    [][]int // which of the files are the program of an end
+		clients []string
+	}{
+		{"browser.md", []string{"game.go", "server.go", "client.go"}, [][]int{{0, 1}, {0, 2}}, browser},
+		{"game.md", []string{"game.go", "server.go", "client.go", "tank.go"}, [][]int{{0, 1, 3}, {0, 2, 3}}, nil},
+	} {
+		t.Run(game.page, func(t *testing.T) {
+			t.Parallel()
+			blocks, _ := docBlocks(t, filepath.Join(docsRoot, "docs", game.page))
+			blocks = slices.DeleteFunc(blocks, func(b docBlock) bool { return b.language != "golang" })
+			require.Len(t, blocks, len(game.files))
+			dir := t.TempDir()
+			for i, name := range game.files {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(blocks[i].text), 0o600))
+			}
+			for i, env := range [][]string{nil, game.clients} {
+				args := []string{"build", "-o", os.DevNull}
+				for _, n := range game.ends[i] {
+					args = append(args, filepath.Join(dir, game.files[n]))
+				}
+				cmd := exec.Command("go", args...)
+				cmd.Dir, cmd.Env = docsRoot, append(os.Environ(), env...)
+				out, err := cmd.CombinedOutput()
+				require.NoError(t, err, string(out))
+			}
+		})
 	}
 }
 

@@ -228,7 +228,7 @@ func TestReadingIsFoundToo(t *testing.T) {
 	v.n = 5
 	meanwhile(t, func(pause func()) { codec.wait = pause; x.server.Replicate(); codec.wait = func() {} }, func() {
 		for name, call := range map[string]func(){
-			"Server.Tick": func() { x.server.Tick() }, "Server.Stats": func() { x.server.Stats() }, "Server.NetID": func() { x.server.NetID(e) },
+			"Server.Tick": func() { x.server.Tick() }, "Server.TickRate": func() { x.server.TickRate() }, "Server.Stats": func() { x.server.Stats() }, "Server.NetID": func() { x.server.NetID(e) },
 			"Server.Entity": func() { x.server.Entity(NetID{}) }, "Server.Owner": func() { x.server.Owner(e) },
 			"Peer.Stats": func() { x.peer.Stats() }, "Peer.Connected": func() { x.peer.Connected() }, "Peer.Err": func() { _ = x.peer.Err() },
 			"Peer.JoinData": func() { x.peer.JoinData() },
@@ -316,7 +316,7 @@ func TestPanicsEndCalls(t *testing.T) {
 // TestEveryCallIsExclusive: every exported function and method of a server or client either enters
 // it or is known to only read.
 func TestEveryCallIsExclusive(t *testing.T) {
-	readers := " Server.Accepts Peer.Remote Server.Tick Server.Stats Server.NetID Server.Entity Server.Owner Peer.Connected Peer.Stats Peer.Err " +
+	readers := " Server.Accepts Peer.Remote Server.Tick Server.TickRate Server.Stats Server.NetID Server.Entity Server.Owner Peer.Connected Peer.Stats Peer.Err " +
 		"Peer.JoinData Peer.Data Server.Peers EntitySet.Len Group.Len Client.Tick Client.Stats Client.NetID Client.Entity Client.Entities Client.StateTick Client.Settled Client.KnownUntil Client.Connected Client.Status " +
 		"Client.Complete Client.Err Client.Divergence Client.ServerTime Client.InputTick Client.PredictionTime " +
 		"Client.MessageTick Client.Expects Client.HasEnded Client.TickRate "

@@ -39,6 +39,13 @@ func FuzzMessagePacket(f *testing.F) {
 			f.Add(body, down, kind == wire.KindInputs)
 		}
 	})
+	for _, misses := range []uint32{1, 1 << 31, 1<<32 - 1} {
+		w := bitbuf.NewWriter(make([]byte, 64))
+		w.WriteExpGolomb(0, 0) // index
+		(&wire.InputReport{Present: true, Echo: 3, Late: 1, Misses: misses}).Write(&w, true)
+		w.WriteBits(0, 2) // neither acks nor messages
+		f.Add(w.Bytes(), true, false)
+	}
 	f.Fuzz(func(t *testing.T, body []byte, down, inputs bool) {
 		x := newMessageWire(t, nil)
 		kind := wire.KindMessages

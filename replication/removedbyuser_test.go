@@ -3,7 +3,7 @@ package replication
 import (
 	"testing"
 
-	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -97,7 +97,7 @@ func TestWhatTheUserRemovedComesAnew(t *testing.T) {
 		x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return !hidden }})
 		x.rounds(3)
 		OnAdd(x.client, func(ecs.Entity, *tHealth) { added++ })
-		x.client.apply.Lingering.MayEnd = func(delta.Tick) bool { return !play.linger }
+		x.client.apply.Shown = func() (blend.Time, bool) { return blend.Time{}, play.linger }
 		third, _ := x.mirrored(e[2])
 		remove := func() {
 			m, ok := x.mirrored(e[0])

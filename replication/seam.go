@@ -18,7 +18,7 @@ func init() {
 		c.mustExist()
 		return &seam.Client{
 			Schema: c.schema, Recv: &c.recv, Clock: &c.clock, Apply: &c.apply, Messages: c.messages,
-			Attached: &c.attached, Fail: c.fail, Watchers: &c.watchers,
+			Attached: &c.attached, Ending: &c.ending, Fail: c.fail, Watchers: &c.watchers,
 		}
 	}
 }

@@ -329,6 +329,12 @@ func (s *Server) handle(call func()) {
 	call()
 }
 
+// TickRate returns the ticks per second that [WithTickRate] has set.
+func (s *Server) TickRate() int {
+	s.mustExist()
+	return s.opts.TickRate
+}
+
 // Tick returns the tick of the latest Replicate; before the first one it is 4294967295.
 func (s *Server) Tick() Tick {
 	s.mustExist()

@@ -10,11 +10,13 @@ import random
 import sys
 import time
 from itertools import zip_longest
+from types import SimpleNamespace
 
 sys.dont_write_bytecode = True
 
 import compact
 import handshake
+import messages
 import packed
 from bits import Malformed
 from client import Client
@@ -52,11 +54,12 @@ def main():
         except (Difference, Malformed) as problem:
             failed = True
             print("%s: %s: %s" % (name, type(problem).__name__, problem), file=sys.stderr)
-    try:
-        print("join.txt:", check_joins(os.path.join(VECTORS, "join.txt")))
-    except (Difference, Malformed) as problem:
-        failed = True
-        print("join.txt: %s: %s" % (type(problem).__name__, problem), file=sys.stderr)
+    for name, compare_all in ("join.txt", check_joins), ("reports.txt", check_reports):
+        try:
+            print(name + ":", compare_all(os.path.join(VECTORS, name)))
+        except (Difference, Malformed) as problem:
+            failed = True
+            print("%s: %s: %s" % (name, type(problem).__name__, problem), file=sys.stderr)
     return 1 if failed else 0
 
 
@@ -85,6 +88,38 @@ def check_joins(path):
             equal(name, known, int(value, 0) if isinstance(known, int) else value)
     equal(path + ": not in the file", sorted(got), [])
     return "%d packets" % packets
+
+
+def check_reports(path):
+    """Compares the reports about inputs that a server sent with the contents of the file."""
+    with open(path, encoding="utf-8") as f:
+        lines = f.read().splitlines()
+    client = Client(SimpleNamespace(fingerprint=int(lines[0].split()[1], 0), resources=0))
+    client.welcome(bytes.fromhex(lines[2].split()[1]), int(lines[1].split()[1]))
+    reports, got, packets, missed = messages.Reports(client), {}, 0, set()
+    for line in lines[3:]:
+        name, *values = line.split()
+        if name == "report":
+            equal(path + ": not in the file", sorted(got), [])
+            packet = bytes.fromhex(values[0])
+            for i in range(8 * len(packet)):  # damaged, it must be refused; without its checksum, decoded or refused
+                damaged = bytearray(packet)
+                damaged[i // 8] ^= 1 << i % 8
+                for checksum in (True, False):
+                    try:
+                        reports.decode(bytes(damaged), checksum)
+                    except Malformed:
+                        continue
+                    if checksum:
+                        raise Difference("a damaged packet was accepted: " + damaged.hex())
+            got = reports.receive(packet)
+            packets += 1
+            missed.update(got.get("missed", []))
+        else:
+            known = got.pop(name)
+            equal(name, known if name == "missed" else [known], [int(v) for v in values])
+    equal(path + ": not in the file", sorted(got), [])
+    return "%d packets, %d ticks without their input" % (packets, len(missed))
 
 
 def check(golden, examples):

@@ -10,7 +10,6 @@
 //	compare: [{name: "JSON", kbits: 9840}]          what else the same would cost
 //	lamp: {state: "equal", text: "Worlds equal", detail: "at tick 48 302"}   or "unknown", "differs"
 //	set: {loss: 2}                                   what the user has set, drawn dashed
-//	samples.rollbacks, samples.correction            counts per sample, and how far they moved what is shown
 //
 // panels returns {mark(label), peer(number), stop()}: mark draws a dotted line through all plots at this moment.
 
@@ -30,6 +29,12 @@ export function number(v, decimals = 0) {
 	const [digits, rest] = Math.abs(v).toFixed(decimals).split(".");
 	const sign = v < 0 && Number(v.toFixed(decimals)) !== 0 ? "−" : "";
 	return sign + digits.replace(/\B(?=(\d{3})+$)/g, "\u202f") + (rest ? "." + rest : "");
+}
+
+// saved returns which share of what something would cost is saved; a dash where nothing, or next to nothing, is sent.
+export function saved(kbits, of) {
+	const percent = of > 0 && kbits >= 0.5 ? 100 * (1 - kbits / of) : null;
+	return percent === null || percent >= 99.95 ? NONE : `${number(percent, 1)}\u00a0% saved`;
 }
 
 function withUnit(v, decimals, unit) {
@@ -74,7 +79,6 @@ export function from(url) {
 // share of them.
 export function combine(client, server, number) {
 	const theirs = new Record(), mine = new Record();
-	let share = null; // of the server's bandwidth
 	return async since => {
 		const [s, c] = await Promise.all([server(theirs.data ? theirs.next : 0, number()).catch(() => null), client(since)]);
 		if (s) theirs.take(s);
@@ -94,8 +98,6 @@ export function combine(client, server, number) {
 		for (const key of ["sent", "hidden", "room", "turn", "full"]) c.samples[key] = tail(mine.samples[key]);
 		c.samples.encode = tail(theirs.samples.work);
 		c.counters.Entries = theirs.data.counters.Entries;
-		share = all.map((v, i) => v ? c.samples.bandwidth[i] / v : null).findLast(v => v !== null) ?? share;
-		c.share = share;
 		c.mtu = mine.data?.mtu; // of this client's path
 		return c;
 	};
@@ -135,6 +137,8 @@ const mean = v => v.length ? v.reduce((a, b) => a + b, 0) / v.length : null;
 
 // A strip has a label and a value, another one below, lines (the first is the main one), and the least scale.
 // Several may have the same id: the first that has its key is shown.
+// On low screens, what is tall is left out.
+const predicts = r => r.over("rollbacks", SECONDS).length > 0;
 const strips = [
 	{
 		id: "size", key: "size", label: "Packet size", value: r => withUnit(r.mean("size"), 0, "B"),
@@ -168,8 +172,16 @@ const strips = [
 		when: r => r.over("delay", SECONDS).length > 0,
 	},
 	{
-		id: "rollbacks", key: "rollbacks", label: "Rollbacks", value: r => withUnit(r.sum("rollbacks", 1), 1, "/s"),
-		below: "correction", second: r => withUnit(r.max("correction"), 2, "units"), lines: [], bars: "rollbacks", least: 5,
+		id: "rollbacks", key: "rollbacks", label: "Rollbacks", value: r => withUnit(r.sum("rollbacks", 1), 0, "/s"),
+		below: "corrections", second: r => counted(r.sum("corrections")), lines: [], bars: "rollbacks", least: 5,
+		words: (r, d, causes) => causes.slice(0, 3).map(c => `${c.name} ${number(c.count)}`).join("\u2002") || "no cause in 60\u00a0s",
+		when: predicts,
+	},
+	{
+		id: "depth", key: "depth", label: "Predicted ahead", tall: predicts, value: r => withUnit(r.mean("depth"), 0, "ticks"),
+		below: "simulated again", second: r => withUnit(r.sum("again", 1), 0, "/s"), lines: ["depth"], bars: "missed", least: 10,
+		words: r => `inputs missed ${counted(r.sum("missed"))}`,
+		when: predicts,
 	},
 	{
 		id: "sent", key: "sent", label: "Entities sent", value: r => withUnit(r.mean("sent"), 0, "/tick"),
@@ -194,7 +206,7 @@ const strips = [
 		alarm: (r, d) => r.mean("work", 5) > 1e6 / d.rate, alarmBelow: (r, d) => r.max("longest") > 1e6 / d.rate,
 	},
 	{
-		id: "ticks", key: "ticks", label: (r, d) => d.kind === "client" ? "Frames" : "Ticks",
+		id: "ticks", key: "ticks", tall: predicts, label: (r, d) => d.kind === "client" ? "Frames" : "Ticks",
 		value: r => withUnit(r.mean("ticks"), 1, "/s"),
 		below: (r, d) => d.kind === "client" ? "" : "set", second: (r, d) => d.kind === "client" ? "" : withUnit(d.rate, 0, "/s"),
 		lines: ["ticks"], least: 10, alarm: (r, d) => d.kind === "server" && r.mean("ticks", 5) < 0.95 * d.rate,
@@ -379,6 +391,7 @@ const style = `
 .ri tr:has([aria-pressed=true]) td { background: #182027 }
 .ri td button[aria-pressed=true] { color: ${YOU} }
 .ri-note { color: ${ALERT}; padding: 8px 20px; border-bottom: 1px solid ${HAIR} }
+@media (max-height: 780px) and (min-width: 721px) { .ri-tall { display: none !important } }
 @container (max-width: 430px) {
 	.ri section { padding: 12px 16px } .ri-strips { padding: 0 16px }
 	.ri-row { grid-template-columns: 140px minmax(0, 1fr) 34px }
@@ -416,6 +429,7 @@ class Panel {
 		this.open = null;        // the part of the stack that is open
 		this.marked = [];
 		this.history = [];       // counters of the last polls, for bits of fields
+		this.causes = [];        // of rollbacks, of the last 60 seconds
 		this.build(element);
 		this.stopped = new AbortController();
 		const on = { signal: this.stopped.signal };
@@ -468,6 +482,7 @@ class Panel {
 			if (this.open !== null) this.show(null);
 			this.order = null;
 			this.history = [];
+			this.causes = [];
 			fresh = true;
 		}
 		const set = data.set?.loss ?? null; // known from now on
@@ -479,6 +494,8 @@ class Panel {
 		const now = this.all.last("time");
 		this.history.push({ at: now, bits: data.components.map(c => c.fields.map(f => f.bits)), entries: data.counters.Entries });
 		while (this.history.length > 1 && now - this.history[1].at >= 1) this.history.shift();
+		if (data.causes) this.causes.push({ at: now, counts: data.causes });
+		while (this.causes[0]?.at < now - SECONDS) this.causes.shift();
 		this.sort();
 		if (first) { this.write(); this.options.titled?.(data.name); }
 		this.draw();
@@ -615,8 +632,8 @@ class Panel {
 					return { key, name, text, words };
 				});
 				plot.append(make("div", "ri-key", ...row.keys.map(k => k.words)));
-			}
-			row.element = make("div", "ri-row ri-strip" + (s.reasons ? " ri-reasons" : ""),
+			} else if (s.words) plot.append(row.words = make("div", "ri-key"));
+			row.element = make("div", "ri-row ri-strip" + (s.reasons || s.words ? " ri-reasons" : "") + (s.tall?.(r) ? " ri-tall" : ""),
 				make("div", "ri-text", row.label, row.value, row.below, row.second), plot, row.top);
 			this.rows.push(row);
 		}
@@ -692,7 +709,7 @@ class Panel {
 		const component = this.all.data.components[c];
 		const raw = component.fields.reduce((sum, f) => sum + f.raw, 0);
 		figures.append(figure(`bits an entity sent, raw ${raw}`, () => {
-			const bits = component.fields.map((_, i) => this.fieldBits(c, i).each);
+			const bits = component.fields.map((_, i) => this.fieldBits(part, i).each);
 			return bits.some(b => b === null) ? NONE : number(bits.reduce((a, b) => a + b, 0), 1);
 		}));
 		const most = Math.max(32, ...component.fields.map(f => Math.max(f.raw, f.fixed)));
@@ -710,12 +727,12 @@ class Panel {
 			row.append(bar);
 			this.detail.append(row);
 			this.figures.push(() => {
-				const b = this.fieldBits(c, i);
+				const b = this.fieldBits(part, i);
 				put(bold, withUnit(b.each, 1, "bits"));
 				const words = b.each === null ? "" : ` sent, ${number(b.kbits, 1)} kbit/s`;
 				if (rest.data !== words) rest.data = words;
 			});
-			this.bits.push(() => bitsBar(plot, this.fieldBits(c, i).each, f.fixed, f.raw, most, part.colour));
+			this.bits.push(() => bitsBar(plot, this.fieldBits(part, i).each, f.fixed, f.raw, most, part.colour));
 		});
 		const key = (colour, words) => {
 			const i = make("i");
@@ -727,13 +744,14 @@ class Panel {
 				"Changes are the bits that name which components changed."));
 	}
 
-	// fieldBits returns the bits of a field per entity sent, and its bandwidth, of the last second.
-	fieldBits(c, i) {
-		const a = this.history[0], b = this.history.at(-1), d = this.all.data;
+	// fieldBits returns the bits of a field per entity sent, and its bandwidth, of the last second. The bandwidth is a share
+	// of the component's, so that fields add up to it.
+	fieldBits(part, i) {
+		const a = this.history[0], b = this.history.at(-1), [c] = part.of;
 		if (!a || b.at - a.at < 0.5) return { each: null, kbits: null };
-		const bits = b.bits[c][i] - a.bits[c][i];
+		const bits = b.bits[c].map((v, k) => v - a.bits[c][k]), all = bits.reduce((x, y) => x + y, 0);
 		const entries = b.entries - a.entries;
-		return { each: entries ? bits / entries : null, kbits: bits / (b.at - a.at) / 1000 * (d.share === undefined ? 1 : d.share ?? NaN) };
+		return { each: entries ? bits[i] / entries : null, kbits: all ? bits[i] / all * this.partMean(part) : 0 };
 	}
 
 	// -------------------------------------------------------- words, twice a second
@@ -779,10 +797,13 @@ class Panel {
 	writeCompare(d, total) {
 		let rows = d.compare;
 		if (!rows && d.kind === "server" && d.counters.RawBits && d.counters.Peers) {
-			rows = [{ name: "Full states", kbits: d.counters.RawBits * d.rate * d.counters.Peers / 1000 }];
+			// In the same packets, with the same messages.
+			const others = this.partMean({ of: [], rest: true }) + (this.all.mean("messages") || 0);
+			rows = [{ name: "Full states", kbits: d.counters.RawBits * d.rate * d.counters.Peers / 1000 + others }];
 		}
 		this.compare.hidden = !rows;
 		if (!rows) return;
+		const off = d.kind === "client" && d.status !== "connected";
 		const most = Math.max(total || 0, ...rows.map(row => row.kbits));
 		const shown = [...rows.map(row => [row.name, row.kbits, false]), [d.kind === "client" ? "Received" : "Sent", total, true]];
 		if (this.compare.childElementCount !== 4 * shown.length) {
@@ -790,12 +811,12 @@ class Panel {
 				make("div", "", make("div", "ri-bar" + (you ? " ri-you" : ""))), make("span", "ri-right ri-soft"), make("span", "ri-right ri-strong")]));
 		}
 		shown.forEach(([name, kbits, you], i) => {
-			const [label, bar, value, saved] = [...this.compare.children].slice(4 * i, 4 * i + 4);
+			const [label, bar, value, share] = [...this.compare.children].slice(4 * i, 4 * i + 4);
 			put(label, name);
 			const width = `${most ? Math.round(1000 * (kbits || 0) / most) / 10 : 0}%`;
 			if (bar.firstChild.style.width !== width) bar.firstChild.style.width = width;
 			put(value, withUnit(kbits, 0, "kbit/s"));
-			put(saved, you || !kbits ? "" : `${number(total >= 0.5 ? 100 * (1 - total / kbits) : null, 1)}\u00a0% saved`);
+			put(share, you ? "" : saved(off ? null : total, kbits));
 		});
 	}
 
@@ -809,10 +830,18 @@ class Panel {
 		const below = s.alarmBelow?.(r, d) ?? false;
 		put(row.second, (below ? "▲ " : "") + s.second(r, d));
 		row.second.classList.toggle("ri-alert", below);
+		if (s.words) put(row.words, s.words(r, d, this.causesOf()));
 		for (const k of row.keys || []) {
 			const words = `${k.name} ${number(r.mean(k.key))}`;
 			if (k.text.data !== words) k.text.data = words;
 		}
+	}
+
+	// causesOf returns what made rollbacks necessary in the last 60 seconds, the most frequent first.
+	causesOf() {
+		const a = this.causes[0]?.counts, b = this.causes.at(-1)?.counts;
+		return (b || []).map((c, i) => ({ name: c.name, count: c.count - (a[i]?.count ?? 0) })).filter(c => c.count > 0)
+			.sort((x, y) => y.count - x.count);
 	}
 
 	// partMean returns the bandwidth of a part of the stack in the last second.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 	"github.com/arche-replicate/arche-replicate/replication/interpolation"
+	"github.com/arche-replicate/arche-replicate/replication/predict"
 )
 
 const (
@@ -91,6 +92,7 @@ type settings struct {
 	name          string
 	peers         int
 	interpolation *interpolation.Interpolation
+	prediction    *predict.Predictor
 }
 
 // WithName sets the title of the page, such as the name of a match.
@@ -111,6 +113,15 @@ func WithInterpolation(p *interpolation.Interpolation) Option {
 		panic("inspect: WithInterpolation of nil: interpolation.Attach returns one")
 	}
 	return func(s *settings) { s.interpolation = p }
+}
+
+// WithPrediction adds the rollbacks of a client's predictions, their depth and their causes, corrections of what is
+// drawn, and inputs that the server did not have in time. Panics if p is nil.
+func WithPrediction(p *predict.Predictor) Option {
+	if p == nil {
+		panic("inspect: WithPrediction of nil: predict.Attach returns a Predictor")
+	}
+	return func(s *settings) { s.prediction = p }
 }
 
 func apply(opts []Option) settings {

@@ -102,6 +102,23 @@ func (e *client) appendJSON(j *encoder, _ int64, _ *record, _ int) {
 	j.key("rate").integer(int64(e.rate))
 	j.key("counters")
 	appendCounters(j, &e.stats)
+	if e.predicts != nil {
+		j.key("prediction")
+		appendCounters(j, &e.before)
+		j.key("causes").array()
+		cause := func(name string, n uint64) {
+			j.object()
+			j.key("name").text(name)
+			j.key("count").count(n)
+			j.close()
+		}
+		cause("inputs", e.before.Causes.Inputs)
+		cause("lifetimes", e.before.Causes.Lifetimes)
+		for _, c := range e.before.Causes.Components {
+			cause(c.Name, c.Count)
+		}
+		j.closeArray()
+	}
 	j.key("components").array()
 	j.object()
 	j.key("name").text("States")

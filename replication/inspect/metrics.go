@@ -186,6 +186,14 @@ func (e *client) appendMetrics(m *metrics, s *Inspector) {
 		m.one("replication_client_starved_frames_total", "counter", "See interpolation.Stats.Starved.",
 			float64(e.starved))
 	}
+	if e.predicts != nil {
+		one := func(name, field string, n uint64) {
+			m.one("replication_client_"+name+"_total", "counter", "See predict.Stats."+field+".", float64(n))
+		}
+		one("rollbacks", "Rollbacks", e.before.Rollbacks)
+		one("ticks_again", "Again", e.before.Again)
+		one("corrections", "Corrections", e.before.Corrections)
+	}
 }
 
 // metrics returns all metrics.

@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
@@ -87,12 +89,19 @@ func (c *column) show(p *Interpolation) {
 		c.callAll(p)
 		return
 	}
-	p.tables.each(c.wanted, func(t *table, n int, q *ecs.Query) {
+	withheld := c.withheld(p)
+	p.tables.Each(c.wanted, func(t *archeutil.Table, n int, q *ecs.Query) {
 		if n == 0 {
 			q.Close()
 			return
 		}
-		if t.related {
+		if withheld != nil && t.Mask.Get(withheld.Marker) {
+			for q.Next() {
+				c.skip(p, q.Get(p.marker))
+			}
+			return
+		}
+		if t.Related {
 			for q.Next() {
 				c.showRows(p, 1, q.Get(p.marker), q.Get(c.to))
 				c.aim(p, q)
@@ -105,6 +114,24 @@ func (c *column) show(p *Interpolation) {
 	})
 	if c.refs.targeted() {
 		c.refs.retarget(p.world, c.to)
+	}
+}
+
+// withheld returns what selects the entities in which the column is left alone, or nil if it is in none.
+func (c *column) withheld(p *Interpolation) *apply.Withheld {
+	w := &p.inside.Apply.View.Withheld
+	if !w.On || !w.Components.Has(c.number) {
+		return nil
+	}
+	return w
+}
+
+// skip leaves an entity alone, by its replica's marker. What it shows is looked up when it is interpolated again.
+func (c *column) skip(p *Interpolation, marker unsafe.Pointer) {
+	if id, own := p.replica(marker); own {
+		if e := c.pages.find(id.Slot); e != nil {
+			e.state, e.until = unknown, p.at.Tick
+		}
 	}
 }
 
@@ -130,7 +157,7 @@ func (c *column) showRows(p *Interpolation, n int, markers, values unsafe.Pointe
 	var page *page
 	number := ^uint32(0)
 	for i := range n {
-		id, own := p.replica(at(markers, i, unsafe.Sizeof(seam.Mirrored{})))
+		id, own := p.replica(archeutil.At(markers, i, unsafe.Sizeof(seam.Mirrored{})))
 		if !own {
 			continue
 		}
@@ -139,7 +166,7 @@ func (c *column) showRows(p *Interpolation, n int, markers, values unsafe.Pointe
 			page = c.pages.page(number, now.Tick)
 		}
 		e := &page[id.Slot%receive.ReplicaPage]
-		dst := at(values, i, size)
+		dst := archeutil.At(values, i, size)
 		if e.generation != id.Generation || int32(now.Tick-e.until) >= 0 {
 			c.look(p, e, id)
 			if len(c.comp.StandIns) > 0 && c.row != nil { // once for each state: these values do not move
@@ -201,9 +228,10 @@ func (c *column) callAll(p *Interpolation) {
 			q.Close()
 		}
 	}()
+	withheld := c.withheld(p)
 	for q.Next() {
 		id, own := p.replica(q.Get(p.marker))
-		if !own {
+		if !own || withheld != nil && q.Has(withheld.Marker) {
 			continue
 		}
 		e := c.pages.entry(id.Slot, p.at.Tick)

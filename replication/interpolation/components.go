@@ -32,7 +32,8 @@ func show(p *Interpolation, number int) {
 //	type Drawn Position
 //	interpolation.Into[Position, Drawn](shown)
 //
-// Each replica that has a T is given a To, which is removed when the T is gone.
+// Each replica that has a T is given a To, which is removed when the T is gone. If package predict draws the T, To
+// equals it.
 //
 // Panics if T is not registered as a component, or with [replication.Newest], or is a relation of Arche, of which an
 // entity can't have two; if the fields differ; if To is registered, or has the values of another component already; and
@@ -75,6 +76,9 @@ func Into[T, To any](p *Interpolation) {
 	}
 	add(p, c)
 	p.twins = append(p.twins, newTwin(p, own, c.to, c))
+	if len(p.twins) == 1 {
+		p.inside.Apply.Drawn = append(p.inside.Apply.Drawn, func() { followPredicted(p) })
+	}
 }
 
 // leave stops writing a component.

@@ -2,11 +2,13 @@ package interpolation
 
 import (
 	"math"
+	"slices"
 	"time"
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 	frames "github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
@@ -35,7 +37,7 @@ type Interpolation struct {
 	resets   int               // of the world, when they did
 	long     frames.LongFrames // in which nobody knows when packets arrived
 
-	tables      tables
+	tables      archeutil.Tables
 	columns     []*column
 	twins       []twin
 	messages    timeline
@@ -68,14 +70,14 @@ func Attach(client *replication.Client, opts ...Option) *Interpolation {
 			panic("interpolation: Attach: an option is nil: leave it out")
 		}
 	}
-	if inside.Recv.Watch != nil {
+	if inside.Apply.Shown != nil {
 		panic("interpolation: Attach: this client has an Interpolation already: attach one per client and keep it")
 	}
 	p := &Interpolation{
 		client: client, inside: inside, world: inside.Apply.View.World, marker: inside.Apply.View.Marker, joining: true,
 		cuts: blend.Cuts(inside.Schema),
 	}
-	p.tables = tables{world: p.world, known: map[ecs.Mask]*table{}}
+	p.tables = archeutil.NewTables(p.world)
 	p.clock = clock{limits: limits{margin: defaultMargin, slowest: 0.75, fastest: 1.05}}
 	for _, opt := range opts {
 		opt(p)
@@ -83,11 +85,9 @@ func Attach(client *replication.Client, opts ...Option) *Interpolation {
 	for k := range inside.Schema.Components {
 		show(p, k)
 	}
-	inside.Recv.Watch = &p.watch
-	*inside.Attached = append(*inside.Attached, p.frame)
-	inside.Apply.Lingering.MayEnd = func(tick delta.Tick) bool {
-		return !p.clock.running || !tick.After(p.at.Tick)
-	}
+	inside.Recv.Watches.Add(&p.watch)
+	*inside.Attached = slices.Insert(*inside.Attached, 0, p.frame) // what predicts looks at what is shown
+	inside.Apply.Shown = func() (at blend.Time, ok bool) { return p.at, p.clock.running }
 	if inside.Messages != nil {
 		inside.Messages.Delay = p.delay
 	}
@@ -277,6 +277,9 @@ func (p *Interpolation) Shown(e ecs.Entity) bool {
 	id, own := p.replica(p.world.Get(e, p.marker))
 	if !own {
 		return false
+	}
+	if p.inside.Apply.View.Withheld.Marks(p.world, e) {
+		return true // it is predicted, ahead of this
 	}
 	r := p.inside.Recv.Replicas.At(id.Slot)
 	if r == nil || !r.Any || !p.clock.running {

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
@@ -38,12 +39,12 @@ func (p *pages) page(number uint32, now delta.Tick) *page {
 	if p.all[number] == nil {
 		made, values := new(page), reflect.New(p.values).UnsafePointer()
 		for i := range made {
-			made[i].first, made[i].second = at(values, 2*i, p.size), at(values, 2*i+1, p.size)
+			made[i].first, made[i].second = archeutil.At(values, 2*i, p.size), archeutil.At(values, 2*i+1, p.size)
 		}
 		if p.velocities != nil {
 			values = reflect.New(p.velocities).UnsafePointer()
 			for i := range made {
-				made[i].velocities = at(values, 2*i, p.velocity)
+				made[i].velocities = archeutil.At(values, 2*i, p.velocity)
 			}
 		}
 		made.expire(now)

@@ -46,3 +46,18 @@ func (t *twin) find(p *Interpolation, filter *ecs.CachedFilter, isNew bool) []ec
 	}
 	return t.entities
 }
+
+// followPredicted gives twins what package predict has drawn.
+func followPredicted(p *Interpolation) {
+	marker := p.inside.Apply.View.Withheld.Marker
+	for i := range p.twins {
+		t := &p.twins[i]
+		if !p.inside.Apply.View.Withheld.Components.Has(t.column.number) {
+			continue
+		}
+		mask := ecs.All(marker, t.of, t.ids[0])
+		for q := p.world.Query(&mask); q.Next(); {
+			t.column.copy(q.Get(t.ids[0]), q.Get(t.of))
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/blend"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
@@ -31,7 +32,10 @@ type Applier struct {
 	Hooks     hooks
 	Expected  expectations
 	Hashes    hashCheck
-	Lingering Lingering
+	lingering lingering
+	Drawn     []func() // to be called when what is predicted was drawn
+	// Shown returns the moment that package interpolation shows, a while behind the newest states; nil: there is none.
+	Shown     func() (at blend.Time, ok bool)
 	spawnWith []ecs.ID // components that every spawned entity gets besides its own
 	Resets    int      // of the world that were noticed
 
@@ -62,7 +66,7 @@ func (a *Applier) Init(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *rece
 func (a *Applier) Show(complete bool, ticks uint32) {
 	defer a.Hooks.begin()()
 	a.NoticeReset()
-	a.Lingering.update(a.recv, &a.View)
+	a.lingering.update(a.recv, &a.View, a.Shown)
 	// After a pause, what came in the meantime was in time for what the client expected when the pause began.
 	a.Expected.Expire(min(ticks, 1))
 	some, foreign := a.outlived(complete)
@@ -307,7 +311,7 @@ func (a *Applier) Verify() *Divergence {
 				continue
 			}
 			state := m.Held.At(m.Tick)
-			if state == nil || state.Generation != m.generation {
+			if state == nil || state.Generation != m.generation || m.partly { // partly: the next Show writes it
 				continue
 			}
 			if d := a.View.verifyEntity(m, state); d != nil {

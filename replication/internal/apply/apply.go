@@ -56,11 +56,7 @@ func (a *Applier) applyReplica(slot uint32, m *replica) {
 	if a.forgetRemoved(m, anew) {
 		old = nil // so that all rows are written
 	}
-	had := m.Layout.Set
-	if m.Layout != state.Layout {
-		a.changeComponents(slot, m, state)
-	}
-	a.writeRows(slot, m, state, old, &had)
+	a.showState(slot, m, state, old)
 }
 
 // update makes the world show the newest state of an entity that has the same components as before, as most have. It
@@ -96,11 +92,11 @@ func (a *Applier) update(slot uint32, m *replica) bool {
 func (a *Applier) writeRow(slot uint32, m *replica, at *receive.Place, row []uint32) {
 	k, comp := at.Number, at.Comp
 	p := a.View.World.GetUnchecked(m.Entity, a.View.Components[k])
-	if p == nil {
+	if p == nil || a.View.Withheld.On && a.View.Withheld.has(a.View.World, m.Entity, k) {
 		if comp.Refers() {
-			a.refer(slot, m, k, p, row)
+			a.refer(slot, m, k, nil, row)
 		}
-		return // the user removed it
+		return // the user removed it, or it is withheld
 	}
 	if a.Hooks.watch(k) {
 		a.Hooks.noteChange(slot, m, k, p, row, true)
@@ -116,9 +112,13 @@ func (a *Applier) writeRow(slot uint32, m *replica, at *receive.Place, row []uin
 	}
 }
 
-// writeRows writes the rows of a state into the entity's components. old is the state that the
-// components show, or nil if that is not known; had are those that the entity had before it.
-func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldState, had *wire.ComponentSet) {
+// showState makes an entity that is alive show a state. old is the state that its components show, or nil if that is
+// not known.
+func (a *Applier) showState(slot uint32, m *replica, state, old *receive.HeldState) {
+	had, left := m.Layout.Set, a.View.Withheld.of(&a.View, m.Entity)
+	if m.Layout != state.Layout {
+		a.changeComponents(slot, m, state)
+	}
 	if !archeutil.Alive(a.View.World, m.Entity) {
 		return // a listener of the world removed it when its components changed
 	}
@@ -137,19 +137,33 @@ func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldSta
 				continue
 			}
 		}
-		p := a.View.World.Get(m.Entity, a.View.Components[k])
-		if p != nil {
-			if had.Has(k) && a.Hooks.watch(k) { // the others are noted already
+		if had.Has(k) && !left.Has(k) && a.Hooks.watch(k) { // the others are noted already
+			if p := a.View.World.Get(m.Entity, a.View.Components[k]); p != nil {
 				a.Hooks.noteChange(slot, m, k, p, row, old != nil)
 			}
-			a.View.write(comp, p, row)
-			a.View.holdStrings(m, k, p)
 		}
-		if comp.Refers() {
-			a.refer(slot, m, k, p, row)
-		}
+		a.fill(slot, m, k, row, &left)
 	}
 	m.Tick, m.partly = state.Tick, false
+}
+
+// fill writes a row into a component of an entity that is alive, unless it is one of those that are left alone.
+func (a *Applier) fill(slot uint32, m *replica, k int, row []uint32, left *wire.ComponentSet) {
+	comp := &a.Schema.Components[k]
+	var p unsafe.Pointer
+	if !left.Has(k) {
+		p = a.View.World.Get(m.Entity, a.View.Components[k])
+	}
+	if p != nil { // nil: the user removed it, or the entity has another relation already
+		a.View.write(comp, p, row)
+		a.View.holdStrings(m, k, p)
+		if comp.Refers() && a.View.Withheld.has(a.View.World, m.Entity, k) {
+			a.Referrers.fresh = append(a.Referrers.fresh, target{slot, uint16(k)})
+		}
+	}
+	if comp.Refers() {
+		a.refer(slot, m, k, p, row)
+	}
 }
 
 // removeEntity removes what a slot shows: an entity, the components of a sub-entity, or resources.
@@ -214,7 +228,9 @@ func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState)
 	for k := range set.All() {
 		x.add = append(x.add, a.View.Components[k])
 	}
-	if m.Entity = a.Expected.match(state); m.Entity.IsZero() {
+	m.Entity = a.Expected.match(state)
+	left := a.View.Withheld.of(&a.View, m.Entity)
+	if m.Entity.IsZero() {
 		m.Entity = a.View.World.NewEntity(x.add...)
 	} else {
 		a.adopt(m.Entity, x.add)
@@ -236,15 +252,7 @@ func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState)
 	a.stats.Spawns++
 	m.partly = true
 	for k := range set.All() {
-		comp := &a.Schema.Components[k]
-		p, row := a.View.World.Get(m.Entity, a.View.Components[k]), state.Row(k, comp.Words)
-		if p != nil { // nil: an adopted entity already has another relation
-			a.View.write(comp, p, row)
-			a.View.holdStrings(m, k, p)
-		}
-		if comp.Refers() {
-			a.refer(slot, m, k, p, row)
-		}
+		a.fill(slot, m, k, state.Row(k, a.Schema.Components[k].Words), &left)
 	}
 	m.partly = false
 }
@@ -375,7 +383,7 @@ func (a *Applier) noteResource(m *replica, k int, p unsafe.Pointer, row []uint32
 }
 
 // refer sets the references of a component to those of the row. p is the address of the component,
-// or nil if the user removed it.
+// or nil if the user removed it, or if it is withheld.
 func (a *Applier) refer(slot uint32, m *replica, component int, p unsafe.Pointer, row []uint32) {
 	comp := &a.Schema.Components[component]
 	a.Referrers.drop(component, &m.Links)
@@ -389,9 +397,10 @@ func (a *Applier) refer(slot uint32, m *replica, component int, p unsafe.Pointer
 			a.Referrers.add(l, &m.Links)
 		}
 		switch {
+		case p == nil:
 		case comp.Columns[i].Codec.Op == field.OpRelation:
 			a.Referrers.retarget = append(a.Referrers.retarget, target{slot, uint16(component)})
-		case p != nil:
+		default:
 			comp.WriteEntity(p, i, a.View.Named(words))
 		}
 	}
@@ -410,7 +419,13 @@ func (a *Applier) mendReferences() {
 	for _, t := range r.retarget {
 		a.setTarget(t)
 	}
-	r.retarget = r.retarget[:0]
+	r.retarget, r.fresh = r.retarget[:0], r.fresh[:0]
+}
+
+// withheld reports whether the references of a replica's component are left alone. Those of one that came in this Frame
+// are not.
+func (a *Applier) withheld(m *replica, t target) bool {
+	return a.View.Withheld.has(a.View.World, m.Entity, int(t.component)) && !slices.Contains(a.Referrers.fresh, t)
 }
 
 // mend updates one reference to an entity that came or went.
@@ -426,8 +441,8 @@ func (a *Applier) mend(l *Link) {
 	}
 	m := a.View.Replicas.At(l.Holder)
 	p := a.View.place(m, int(l.Component))
-	if p == nil {
-		return // the user removed it
+	if p == nil || a.withheld(m, target{l.Holder, l.Component}) {
+		return // nil: the user removed it
 	}
 	e, _ := a.View.Entity(wire.NetID{Slot: l.Slot, Generation: l.generation})
 	if comp.ReadEntity(p, int(l.column)) != e {
@@ -443,6 +458,9 @@ func (a *Applier) setTarget(t target) {
 	id := a.View.Components[t.component]
 	if !m.Shown || m.Removed || !archeutil.Alive(a.View.World, m.Entity) || !a.View.World.Has(m.Entity, id) {
 		return // removed by the user, or with its entity by the server
+	}
+	if a.withheld(m, t) {
+		return
 	}
 	relations := a.View.World.Relations()
 	if a.View.Replaced.Has(int(t.component)) && m.targeted { // package interpolation sets it

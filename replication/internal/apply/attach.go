@@ -32,19 +32,14 @@ func (a *Applier) applySubEntity(slot uint32, m *replica, state *receive.HeldSta
 	}
 	if m.Entity != e {
 		m.Entity, m.Layout, m.Tick = e, a.recv.Bare, state.Tick
-		a.changeComponents(slot, m, state)
-		a.writeRows(slot, m, state, nil, &a.recv.Bare.Set)
+		a.showState(slot, m, state, nil)
 		return
 	}
 	old := m.Held.At(m.Tick)
 	if a.forgetRemoved(m, false) {
 		old = nil
 	}
-	had := m.Layout.Set
-	if m.Layout != state.Layout {
-		a.changeComponents(slot, m, state)
-	}
-	a.writeRows(slot, m, state, old, &had)
+	a.showState(slot, m, state, old)
 }
 
 // detach removes the components of a sub-entity from its entity.
@@ -89,13 +84,8 @@ func (a *Applier) RowsOf(slot uint32, k int) *receive.Replica {
 	if a.Schema.Components[k].Class == 0 {
 		return m.Replica
 	}
-	head := a.Referrers.head(slot)
-	if head == nil {
-		return nil
-	}
-	for i := *head; i != 0; i = a.Referrers.Links[i].Next {
-		l := &a.Referrers.Links[i]
-		if int(l.Component) != a.Schema.Link || l.generation != m.generation {
+	for l := range a.Referrers.subEntities(slot, a.Schema.Link) {
+		if l.generation != m.generation {
 			continue
 		}
 		if sub := a.View.Replicas.At(l.Holder); sub.Layout != nil && sub.Layout.Set.Has(k) {
@@ -103,4 +93,30 @@ func (a *Applier) RowsOf(slot uint32, k int) *receive.Replica {
 		}
 	}
 	return nil
+}
+
+// Renew makes the next Show write all components of an entity: it has lost the marker of Withheld, and may have what
+// package predict has written.
+func (a *Applier) Renew(e ecs.Entity) {
+	id, ok := a.View.NetID(e)
+	if !ok {
+		return
+	}
+	a.renew(id.Slot, a.View.Replicas.At(id.Slot))
+	for l := range a.Referrers.subEntities(id.Slot, a.Schema.Link) {
+		if sub := a.View.Replicas.At(l.Holder); sub.attached() && sub.Entity == e {
+			a.renew(l.Holder, sub)
+		}
+	}
+}
+
+// renew makes the next Show write all components of a slot, if anything of them is held.
+func (a *Applier) renew(slot uint32, m *replica) {
+	if !m.Any || m.Empty || m.Held.At(m.Newest) == nil {
+		return
+	}
+	m.partly = true
+	if !m.Dirty {
+		a.recv.MarkDirty(slot, m.Replica)
+	}
 }

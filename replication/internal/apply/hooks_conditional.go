@@ -11,15 +11,7 @@ func (h *hooks) announceSubEntities(slot uint32, m *replica) {
 	if h.schema.Link < 0 || h.Components == nil {
 		return
 	}
-	head := h.referrers.head(slot)
-	if head == nil {
-		return
-	}
-	for i := *head; i != 0; i = h.referrers.Links[i].Next {
-		l := &h.referrers.Links[i]
-		if int(l.Component) != h.schema.Link {
-			continue
-		}
+	for l := range h.referrers.subEntities(slot, h.schema.Link) {
 		if f := h.view.Replicas.At(l.Holder); f.attached() && f.Entity == m.Entity {
 			h.announceComponents(f)
 		}

@@ -1,6 +1,10 @@
 package apply
 
-import "github.com/arche-replicate/arche-replicate/replication/internal/wire"
+import (
+	"iter"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
 
 // References at the client: NetIDs become entities. The entity that a row names may not have
 // arrived, may be out of view or gone; then the field is the zero entity. The client remembers who
@@ -18,6 +22,7 @@ type referrers struct {
 
 	churned  []uint32 // slots with referrers whose entity came or went in this Frame
 	retarget []target // relations whose targets may change in this Frame
+	fresh    []target // withheld components that came in this Frame
 
 	Unsettled []uint32 // sub-entities whose entity came or went in this Frame
 }
@@ -33,7 +38,7 @@ type Link struct {
 	Sibling    uint32 // the next link of the same holder
 }
 
-// target is the relation of an entity.
+// target is a component of an entity, mostly a relation.
 type target struct {
 	holder    uint32
 	component uint16
@@ -114,6 +119,21 @@ const allComponents = -1
 func (r *referrers) noteChurn(slot uint32) {
 	if head := r.head(slot); head != nil && *head != 0 {
 		r.churned = append(r.churned, slot)
+	}
+}
+
+// subEntities returns the links by component link to a slot, which those of its sub-entities are.
+func (r *referrers) subEntities(slot uint32, link int) iter.Seq[*Link] {
+	return func(yield func(*Link) bool) {
+		head := r.head(slot)
+		if head == nil {
+			return
+		}
+		for i := *head; i != 0; i = r.Links[i].Next {
+			if l := &r.Links[i]; int(l.Component) == link && !yield(l) {
+				return
+			}
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func (v *worldView) named(slot uint32, generation uint16) (id wire.NetID) {
 func (v *worldView) verifyEntity(m *replica, state *receive.HeldState) *Divergence {
 	for k := range state.Layout.Set.All() {
 		p := v.place(m, k)
-		if p == nil || v.Replaced.Has(k) {
+		if p == nil || v.Replaced.Has(k) || v.Withheld.has(v.World, m.Entity, k) {
 			continue
 		}
 		comp := &v.schema.Components[k]

@@ -35,6 +35,7 @@ type worldView struct {
 	Resources  archeutil.ResourceTypes
 	Replicas   replicaTable
 	Replaced   wire.ComponentSet // what package interpolation overwrites, with targets: Verify leaves it out
+	Withheld   Withheld          // what package predict writes: Verify leaves it out, too
 
 	codes []uint32 // scratch memory for a component's codes
 	lock  ecs.Mask // of no component, for the query that locks the world

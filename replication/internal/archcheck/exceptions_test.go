@@ -15,4 +15,5 @@ var largePackages = map[string]int{}
 // unusedExports are exported though no other package uses them.
 var unusedExports = []string{
 	"schema.subEntityOf.Of", // package reflect reads it, and only exported fields
+
 }

@@ -73,6 +73,7 @@ var allowedPhrases = []struct{ pattern, why string }{
 	{"[\"`]facets[\"`]", "a line of the schema text, which both ends hash"},
 	{`FAILED in step`, "of the gate"},
 	{`t\.Origin\(\)`, "of go/types"},
+	{`B2\w*Shape\w*`, "of box2d"},
 	{`lead_settled_s`, "a figure's name"},
 }
 

@@ -38,3 +38,12 @@ func WatchWorld(w *ecs.World) WorldWatch {
 type worldMark struct {
 	_ byte // so that no two have the same address
 }
+
+// ResourceOf returns a world's resource of a type, which it adds if the world has none.
+func ResourceOf[T any](w *ecs.World) *T {
+	id, r := ecs.ResourceID[T](w), w.Resources()
+	if !r.Has(id) {
+		r.Add(id, new(T))
+	}
+	return r.Get(id).(*T)
+}

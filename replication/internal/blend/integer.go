@@ -17,6 +17,8 @@ type integerMix struct {
 	linear, circle, round, flags mixFunc
 	way                          wayFunc
 	low, high                    uint64
+
+	fadingLinear, fadingCircle, fadingRound fading
 }
 
 // integers returns the functions for a kind, and false if that is no integer.
@@ -49,7 +51,10 @@ func integers(kind reflect.Kind) (m integerMix, ok bool) {
 }
 
 func integersOf[T integer]() integerMix {
-	m := integerMix{linear: mixLinear[T], circle: mixCircle[T], round: mixRound[T], flags: mixFlags[T], way: wayOf[T]}
+	m := integerMix{
+		linear: mixLinear[T], circle: mixCircle[T], round: mixRound[T], flags: mixFlags[T], way: wayOf[T],
+		fadingLinear: fadingLinear[T](), fadingCircle: fadingCircle[T](), fadingRound: fadingRound[T](),
+	}
 	all := ^T(0)
 	if m.high = uint64(all); all < 0 { // signed
 		m.high = 1<<(8*unsafe.Sizeof(all)-1) - 1
@@ -93,21 +98,32 @@ func mixCircle[T integer](p *part, dst, from, second unsafe.Pointer, f float32) 
 
 // circle returns the code between two.
 func (p *part) circle(start, end uint64, f float32) (code uint64) {
+	way, up := p.shorter(start, end)
+	return p.shift(start, around(way, f, p.codec.Max+1), up)
+}
+
+// shorter returns the shorter way round from one code to another, and whether it goes up.
+func (p *part) shorter(start, end uint64) (way uint64, up bool) {
 	turn := p.codec.Max + 1 // 0 for all that 64 bits have, which the arithmetic takes as well
-	up := end - start
+	way = end - start
 	if end < start {
-		up += turn
+		way += turn
 	}
-	if up <= p.codec.Max/2 {
-		way := around(up, f, turn)
+	if way <= p.codec.Max/2 {
+		return way, true
+	}
+	return turn - way, false
+}
+
+// shift returns the code that is a way, of less than a turn, from another one.
+func (p *part) shift(start, way uint64, up bool) (code uint64) {
+	turn := p.codec.Max + 1
+	if up {
 		if code = start + way; code < start || code > p.codec.Max {
 			code -= turn
 		}
-	} else {
-		way := around(turn-up, f, turn)
-		if code = start - way; way > start {
-			code += turn
-		}
+	} else if code = start - way; way > start {
+		code += turn
 	}
 	return code
 }
@@ -123,7 +139,11 @@ func mixFlags[T integer](p *part, dst, from, second unsafe.Pointer, f float32) {
 
 // share returns the integer nearest to a fraction of the way, or the largest one if that is less.
 func share(way uint64, f float32) uint64 {
-	v := math.RoundToEven(float64(way) * float64(f))
+	return saturated(math.RoundToEven(float64(way) * float64(f)))
+}
+
+// saturated returns the integer of a float64 that has no fraction and no sign, or the largest one if that is less.
+func saturated(v float64) uint64 {
 	if v >= 1<<64 {
 		return math.MaxUint64
 	}
@@ -132,7 +152,11 @@ func share(way uint64, f float32) uint64 {
 
 // around returns the integer nearest to a fraction of the way, less all full turns. A turn of 0 is one of 2^64.
 func around(way uint64, f float32, turn uint64) uint64 {
-	v := math.RoundToEven(float64(way) * float64(f))
+	return within(math.RoundToEven(float64(way)*float64(f)), turn)
+}
+
+// within returns a way, which has no fraction and no sign, less all full turns.
+func within(v float64, turn uint64) uint64 {
 	if turn == 0 {
 		return uint64(math.Mod(v, 1<<64))
 	}

@@ -38,6 +38,7 @@ type part struct {
 	// Of an integer that moves linearly: its range, as the bits of an int64 if it is signed, and how far it goes.
 	low, high uint64
 	way       wayFunc
+	fading    fading
 }
 
 type (
@@ -92,18 +93,20 @@ func (k *Kernel) add(col *schema.Column) {
 	case motion == delta.Plain:
 	case q.Op == field.OpQuat:
 		p.prepare, p.mix = rotation(q.Kind, 4)
+		p.fading = fadingRotation(q.Kind, 4)
 	case q.Op == field.OpUnit:
 		p.prepare, p.mix = rotation(q.Kind, 3)
+		p.fading = fadingRotation(q.Kind, 3)
 	case q.Op == field.OpAngle && q.Kind == reflect.Float32:
-		p.prepare, p.mix = turn[float32], mixAngle[float32]
+		p.prepare, p.mix, p.fading = turn[float32], mixAngle[float32], fadingAngle[float32]()
 	case q.Op == field.OpAngle:
-		p.prepare, p.mix = turn[float64], mixAngle[float64]
+		p.prepare, p.mix, p.fading = turn[float64], mixAngle[float64], fadingAngle[float64]()
 	case q.Op == field.OpIntWrap:
-		p.mix = numbers.circle
+		p.mix, p.fading = numbers.circle, numbers.fadingCircle
 	case isInteger && motion == delta.Wrap:
-		p.mix = numbers.round
+		p.mix, p.fading = numbers.round, numbers.fadingRound
 	case isInteger:
-		p.mix, p.way = numbers.linear, numbers.way
+		p.mix, p.way, p.fading = numbers.linear, numbers.way, numbers.fadingLinear
 		p.low, p.high = q.IntegerRange(numbers.low, numbers.high)
 	case q.Kind == reflect.Float32:
 		k.singles, k.moves = append(k.singles, p.offset), true

@@ -40,10 +40,14 @@ func turn[T float32 | float64](p *part, from, second unsafe.Pointer) {
 
 // mixAngle keeps angles within half a period of zero, as the decoder does.
 func mixAngle[T float32 | float64](p *part, dst, from, second unsafe.Pointer, f float32) {
+	*(*T)(dst) = T(p.reduced(float64(*(*T)(from)) + float64(float64(*(*T)(second))*float64(f))))
+}
+
+// reduced returns an angle within half a period of zero.
+func (p *part) reduced(v float64) float64 {
 	period := p.codec.Angle.Period()
-	v := float64(*(*T)(from)) + float64(float64(*(*T)(second))*float64(f))
 	if v < -period/2 || v >= period/2 {
 		v -= period * math.Floor(v/period+0.5)
 	}
-	*(*T)(dst) = T(v)
+	return v
 }

@@ -130,3 +130,106 @@ var (
 		1. / 355687428096000, -1. / 121645100408832000,
 	}
 )
+
+// Differences of rotations are rotation vectors: their direction is the axis, their length the angle. That of
+// quaternions is of a times the conjugate of b.
+
+func differQuat[T float32 | float64](_ *part, d []float64, a, b unsafe.Pointer) {
+	p, q := (*[4]T)(a), (*[4]T)(b)
+	v, w := [3]float64{float64(p[0]), float64(p[1]), float64(p[2])}, float64(p[3])
+	o, u := [3]float64{float64(q[0]), float64(q[1]), float64(q[2])}, float64(q[3])
+	across := cross(o, v)
+	var axis [3]float64
+	for i := range axis {
+		axis[i] = u*v[i] - w*o[i] + across[i]
+	}
+	cosine := w*u + dot(v, o)
+	sign := math.Copysign(1, cosine) // q and -q are the same rotation
+	angle, sine := 0., math.Sqrt(dot(axis, axis))
+	if sine > 0 {
+		angle = 2 * math.Atan2(sine, sign*cosine) / sine
+	}
+	setVector(d, axis, sign*angle)
+}
+
+func displaceQuat[T float32 | float64](_ *part, v unsafe.Pointer, d []float64) {
+	q := (*[4]T)(v)
+	axis := [3]float64{d[0], d[1], d[2]}
+	angle := math.Sqrt(dot(axis, axis))
+	if angle == 0 {
+		return
+	}
+	sine, cosine := math.Sincos(angle / 2)
+	o, w := [3]float64{float64(q[0]), float64(q[1]), float64(q[2])}, float64(q[3])
+	across, share := cross(axis, o), sine/angle
+	var r [4]float64
+	for i := range o {
+		r[i] = cosine*o[i] + share*(w*axis[i]+across[i])
+	}
+	r[3] = cosine*w - share*dot(axis, o)
+	length := math.Sqrt(r[0]*r[0] + r[1]*r[1] + r[2]*r[2] + r[3]*r[3])
+	if length == 0 || finite(length) != length {
+		return
+	}
+	for i := range q {
+		q[i] = T(r[i] / length)
+	}
+}
+
+func differUnit[T float32 | float64](_ *part, d []float64, a, b unsafe.Pointer) {
+	p, q := (*[3]T)(a), (*[3]T)(b)
+	to := [3]float64{float64(p[0]), float64(p[1]), float64(p[2])}
+	from := [3]float64{float64(q[0]), float64(q[1]), float64(q[2])}
+	axis, cosine := cross(from, to), dot(from, to)
+	angle, sine := 0., math.Sqrt(dot(axis, axis))
+	switch {
+	case cosine < 0 && sine < 1e-8: // the opposite direction: any way is as short
+		axis = besides(from)
+		angle = math.Pi / math.Sqrt(dot(axis, axis))
+	case sine > 0:
+		angle = math.Atan2(sine, cosine) / sine
+	}
+	setVector(d, axis, angle)
+}
+
+func displaceUnit[T float32 | float64](_ *part, v unsafe.Pointer, d []float64) {
+	u := (*[3]T)(v)
+	axis := [3]float64{d[0], d[1], d[2]}
+	angle := math.Sqrt(dot(axis, axis))
+	if angle == 0 {
+		return
+	}
+	for i := range axis {
+		axis[i] /= angle
+	}
+	from := [3]float64{float64(u[0]), float64(u[1]), float64(u[2])}
+	sine, cosine := math.Sincos(angle)
+	across, along := cross(axis, from), dot(axis, from)*(1-cosine)
+	var r [3]float64
+	for i := range r {
+		r[i] = cosine*from[i] + sine*across[i] + along*axis[i]
+	}
+	length := math.Sqrt(dot(r, r))
+	if length == 0 || finite(length) != length {
+		return
+	}
+	for i := range u {
+		u[i] = T(r[i] / length)
+	}
+}
+
+// setVector stores a scaled vector, or zeros if that is not finite.
+func setVector(d []float64, v [3]float64, scale float64) {
+	for i := range v {
+		d[i] = v[i] * scale
+	}
+	if finite(d[0]) != d[0] || finite(d[1]) != d[1] || finite(d[2]) != d[2] {
+		clear(d)
+	}
+}
+
+func dot(a, b [3]float64) float64 { return a[0]*b[0] + a[1]*b[1] + a[2]*b[2] }
+
+func cross(a, b [3]float64) [3]float64 {
+	return [3]float64{a[1]*b[2] - a[2]*b[1], a[2]*b[0] - a[0]*b[2], a[0]*b[1] - a[1]*b[0]}
+}

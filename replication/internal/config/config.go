@@ -59,6 +59,8 @@ type ServerOptions struct {
 
 	// KeepArrivals makes the server remember which states arrived at each client. Package rewind sets it.
 	KeepArrivals bool
+	// Verdicts makes the server report to clients which ticks had no input of theirs in time. Package predict sets it.
+	Verdicts bool
 
 	// For tests, to compare, or to make rare cases frequent.
 	FirstTick       uint32    // of the first Replicate; ticks wrap

@@ -20,6 +20,7 @@ type clientInputs struct {
 	again  delta.Tick  // the newest tick before a step back: up to there, the server may have the inputs of before
 	back   bool        // again is valid
 	report inputReport // the newest one
+	late   uint8       // low bits of the server's count of late inputs
 	list   []inputRow  // scratch memory of unacknowledged
 }
 

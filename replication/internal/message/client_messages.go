@@ -40,7 +40,7 @@ type ClientMessages struct {
 	Inputs     clientInputs
 	Shown      wire.Stamp // the time that the client shows, for the next inputs
 	InputDelay clock.InputDelay
-	late       uint8 // low bits of the server's count of late inputs
+	Verdicts   Verdicts
 }
 
 const (
@@ -345,10 +345,11 @@ func (t *ClientMessages) noteReceived(p *wire.InputReport, tick uint32) {
 	}
 	t.Inputs.reported(inputReport{delta.Tick(tick), p.Late, p.Judged}, p.Gathered)
 	t.Inputs.acknowledge(delta.Tick(tick + p.Gathered))
-	if ahead := p.Late - t.late; ahead < 128 { // else the report is old
+	if ahead := p.Late - t.Inputs.late; ahead < 128 { // else the report is old
 		t.Stats.InputsMissed += uint64(ahead)
-		t.late = p.Late
+		t.Inputs.late = p.Late
 	}
+	t.Verdicts.note(delta.Tick(tick), p.Misses)
 	if p.Judged {
 		t.InputDelay.Judge(p.Margin, delta.Tick(tick+wire.InputTicks-uint32(p.Back)))
 	}

@@ -147,6 +147,34 @@ func (r *inputRing) endTick(now delta.Tick) bool {
 	return missing
 }
 
+// missed reports whether a tick that ended, one of the last InputsBehind, had no input in time. Ticks before the
+// client's first input count as had.
+func (r *inputRing) missed(tick delta.Tick) bool {
+	if !r.any || tick.Before(r.start) {
+		return false
+	}
+	i := r.at(tick)
+	return !r.has(tick) || !r.rows[i].present || r.margin[i] < 0
+}
+
+// misses returns the ticks up to now that had no input in time: bit i is tick now-i.
+func (r *inputRing) misses(now delta.Tick) (mask uint32) {
+	if !r.any {
+		return 0
+	}
+	for back := range delta.Tick(InputsBehind) {
+		if r.missed(now - back) {
+			mask |= 1 << back
+		}
+	}
+	return mask
+}
+
+// recent reports whether the client gave an input not long ago, or an outage may have lost those that it gave.
+func (r *inputRing) recent(now delta.Tick) bool {
+	return r.any && int32(now-r.newest) < wire.InputTicks
+}
+
 // gathered returns the number of consecutive ticks after now that packets had, with their stamps.
 func (r *inputRing) gathered(now delta.Tick) (n uint32) {
 	for t := now + 1; n < wire.InputTicks-InputsBehind && r.has(t) && !r.rows[r.at(t)].bare; t++ {

@@ -153,8 +153,7 @@ func (t *PeerMessages) sendPending() {
 	t.sendReliable(wire.ChannelState)
 	t.sendUnreliable()
 	k := &t.Messages.Messenger.Writer
-	reports := t.unreported && now-t.Reported >= reportTicks
-	if k.Index == 0 && !k.open && (reports || t.In[wire.ChannelState].acksLeft > 0) {
+	if k.Index == 0 && !k.open && (t.mustReport() || t.In[wire.ChannelState].acksLeft > 0) {
 		t.startPacket()
 	}
 	if k.open {
@@ -204,8 +203,8 @@ func (t *PeerMessages) startPacket() {
 	var report wire.InputReport
 	var ack wire.ChannelAck
 	if k.Index == 0 {
-		if t.unreported {
-			report = t.report()
+		if misses := t.misses(); t.unreported || misses != 0 {
+			report = t.report(misses)
 		}
 		if in := &t.In[wire.ChannelState]; in.acksLeft > 0 {
 			in.ack(&ack, t.seen.Newest, k.W.Remaining()/64)
@@ -216,12 +215,30 @@ func (t *PeerMessages) startPacket() {
 	ack.Write(&k.W)
 }
 
-// report returns the report about the client's packets.
-func (t *PeerMessages) report() (r wire.InputReport) {
+// misses returns the ticks that had no input in time, for the report.
+func (t *PeerMessages) misses() uint32 {
+	if !t.Snap.Opts.Verdicts {
+		return 0
+	}
+	return t.Inputs.misses(t.Snap.Tick)
+}
+
+// mustReport reports whether a report must be sent in a packet of its own: about a packet, or about misses, of which
+// the client gets each at once, and all of them again as long as a report can have them.
+func (t *PeerMessages) mustReport() bool {
+	now, in := t.Snap.Tick, &t.Inputs
+	if now-t.Reported >= reportTicks && (t.unreported || in.recent(now) && t.misses() != 0) {
+		return true
+	}
+	return t.Snap.Opts.Verdicts && in.missed(now)
+}
+
+// report returns the report about the client's packets. misses are the ticks without an input in time.
+func (t *PeerMessages) report(misses uint32) (r wire.InputReport) {
 	now := t.Snap.Tick
 	t.unreported, t.Reported = false, now
 	held := uint32(min(now-t.arrivedAt, wire.MaxHeldTicks))
-	r = wire.InputReport{Present: true, Echo: uint16(t.seen.Newest), Held: held}
+	r = wire.InputReport{Present: true, Echo: uint16(t.seen.Newest), Held: held, Misses: misses}
 	r.Gathered, r.Late = t.Inputs.gathered(now), t.Inputs.late
 	var of delta.Tick
 	if r.Margin, of, r.Judged = t.Inputs.worst(now); r.Judged {

@@ -41,7 +41,7 @@ type Receiver struct {
 	Dirty    []uint32               // slots whose newest state the world does not show yet
 	Missing  []wire.MissingBaseline // for the next ack
 	NewAcks  bool                   // something was received since the last ack
-	Watch    *Watch                 // nil: nobody watches
+	Watches  watches                // of the packages that look at what came
 
 	Compact *compact.Reader // nil: the session is Packed
 	in      input
@@ -131,7 +131,7 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 	}
 	rc.in.noteNamed()
 	rc.AnyState, rc.NewAcks = true, true
-	rc.Watch.notePacket(&h)
+	rc.Watches.notePacket(&h)
 	return h, err
 }
 
@@ -161,13 +161,13 @@ func (rc *Receiver) commitEntry(e *stagedEntry, now delta.Tick) {
 	m := rc.Replicas.add(e.slot)
 	newer := !m.Any || e.tick.After(m.Newest)
 	if e.layout != nil {
-		h := m.Held.put(e.tick, now, rc.Watch.keep(rc.Keep), e.layout.words)
+		h := m.Held.put(e.tick, now, rc.Watches.keep(rc.Keep), e.layout.words)
 		if h == nil {
 			rc.stats.Outdated++
 			return
 		}
 		h.Generation = e.generation
-		rc.Watch.noteSlot(e.slot, m)
+		rc.Watches.noteSlot(e.slot, m)
 		h.hold(e.layout, rc.staged.words[e.first:][:e.layout.words])
 		if newer {
 			h.since = rc.Settled.since(m, e.tick)
@@ -266,7 +266,7 @@ func (rc *Receiver) Outdated(tick uint32) bool {
 func (rc *Receiver) forgetStates() {
 	rc.Dirty = rc.Dirty[:0]
 	rc.in.former.forget()
-	rc.Watch.noteForgotten()
+	rc.Watches.noteForgotten()
 	rc.Replicas.forgetStates()
 }
 
@@ -317,7 +317,7 @@ func (rc *Receiver) SweepLayouts(used map[*Layout]bool) {
 	for _, page := range rc.Replicas.Pages {
 		for i := range page {
 			m := &page[i]
-			m.Held.tidy(delta.Tick(rc.NearTick), rc.Watch.keep(rc.Keep))
+			m.Held.tidy(delta.Tick(rc.NearTick), rc.Watches.keep(rc.Keep))
 			for j := range m.Held.Ring {
 				used[m.Held.Ring[j].Layout] = true
 			}

@@ -15,7 +15,7 @@ type Replica struct {
 	Empty  bool       // the newest state is that the slot is empty
 	Dirty  bool       // the world does not show the newest state yet
 
-	watched bool // the slot is in the receiver's watch
+	watched uint8 // the watches that have the slot, a bit for each
 }
 
 // A ReplicaTable finds replicas by slot. It consists of pages, so that one packet can't make it

@@ -5,13 +5,30 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A Watch records what came since it was last emptied, for package interpolation, which looks at it once per frame.
+// A Watch records what came since it was last emptied, for a package that looks at it once per frame.
 type Watch struct {
 	Packets  []Arrival // state packets in order of arrival, but for the last one if there are very many
 	Slots    []uint32  // with new states, each once
 	Sessions int       // how often all states were forgotten
 	// Keep is for how many ticks older states are held, if that is longer than the protocol asks for.
 	Keep delta.Tick
+
+	bit uint8 // of Replica.watched
+}
+
+// watches are all of a receiver.
+type watches []*Watch
+
+// maxWatches is how many bits Replica.watched has.
+const maxWatches = 8
+
+// Add makes a watch, which is not one of them yet, record what comes.
+func (all *watches) Add(w *Watch) {
+	if len(*all) == maxWatches {
+		panic("receive: more than 8 watches: attach each package to a client once")
+	}
+	w.bit = 1 << len(*all)
+	*all = append(*all, w)
 }
 
 // An Arrival is a state packet that came.
@@ -26,18 +43,21 @@ type Arrival struct {
 const maxArrivals = 255
 
 // keep returns for how long older states are held if the protocol asks for the given ticks.
-func (w *Watch) keep(least delta.Tick) delta.Tick {
-	if w == nil {
-		return least
+func (all watches) keep(least delta.Tick) delta.Tick {
+	for _, w := range all {
+		least = max(least, w.Keep)
 	}
-	return max(least, w.Keep)
+	return least
 }
 
 // notePacket records a packet.
-func (w *Watch) notePacket(h *wire.StateHeader) {
-	if w == nil {
-		return
+func (all watches) notePacket(h *wire.StateHeader) {
+	for _, w := range all {
+		w.notePacket(h)
 	}
+}
+
+func (w *Watch) notePacket(h *wire.StateHeader) {
 	a := Arrival{delta.Tick(h.Tick), h.Sequence, h.Settled, len(w.Packets) >= maxArrivals}
 	if len(w.Packets) <= maxArrivals {
 		w.Packets = append(w.Packets, a)
@@ -47,16 +67,18 @@ func (w *Watch) notePacket(h *wire.StateHeader) {
 }
 
 // noteSlot records that there is a new state of a slot.
-func (w *Watch) noteSlot(slot uint32, m *Replica) {
-	if w != nil && !m.watched {
-		m.watched = true
-		w.Slots = append(w.Slots, slot)
+func (all watches) noteSlot(slot uint32, m *Replica) {
+	for _, w := range all {
+		if m.watched&w.bit == 0 {
+			m.watched |= w.bit
+			w.Slots = append(w.Slots, slot)
+		}
 	}
 }
 
 // noteForgotten records that all states were forgotten.
-func (w *Watch) noteForgotten() {
-	if w != nil {
+func (all watches) noteForgotten() {
+	for _, w := range all {
 		w.Sessions++
 		w.Packets = w.Packets[:0]
 	}
@@ -66,7 +88,7 @@ func (w *Watch) noteForgotten() {
 func (w *Watch) Empty(replicas *ReplicaTable) {
 	for _, slot := range w.Slots {
 		if m := replicas.At(slot); m != nil {
-			m.watched = false
+			m.watched &^= w.bit
 		}
 	}
 	w.Slots, w.Packets = w.Slots[:0], w.Packets[:0]

@@ -22,9 +22,9 @@ import (
 // entities and captures some entities early.
 type Client struct {
 	Schema *schema.Schema
-	Recv   *receive.Receiver // held states, and what is known of ticks; Watch may be set
+	Recv   *receive.Receiver // held states, and what is known of ticks; Watches may be added
 	Clock  *clock.Ticks      // the client's time, and the server's as it knows that
-	Apply  *apply.Applier    // the world, and which entity shows which slot; View.Replaced and Lingering may be set
+	Apply  *apply.Applier    // the world, and what shows which slot; View.Replaced, View.Withheld and Shown may be set
 	// Messages may have Shown set: the time shown that the inputs to come are stamped with; Delay; and Tick,
 	// while a message of that tick is handled. It is nil if the schema has neither messages nor inputs. Once it is
 	// Closed, no message is handed over.
@@ -32,6 +32,7 @@ type Client struct {
 	// Fail ends the client's connection for good: Frame returns the error, until Reconnect.
 	Fail     func(why error)
 	Attached *[]func(dt time.Duration) // what Frame calls, on its goroutine, before it asks for inputs and sends
+	Ending   *[]func()                 // what Close and Detach call before they change the world
 	Watchers *Watchers
 }
 

@@ -11,7 +11,7 @@ import (
 // A Server is the inside of a *replication.Server. The pointers stay valid as long as the server.
 type Server struct {
 	Schema *schema.Schema
-	Opts   *config.ServerOptions // KeepArrivals may be set
+	Opts   *config.ServerOptions // KeepArrivals and Verdicts may be set
 	Snap   *snapshot.Snapshot    // the world as slots and versions, by tick
 	// Captured has functions that Replicate calls when it has captured the world.
 	Captured *[]func()

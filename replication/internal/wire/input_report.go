@@ -5,7 +5,7 @@ import "github.com/arche-replicate/arche-replicate/bitbuf"
 // InputReport is the server's report to a client: the newest of its packets, for the round trip, and
 // how early its inputs arrive.
 //
-//	1 | echo 16 | held | if there are inputs: gathered, late 8, and 0 or 1 | margin | back 8
+//	1 | echo 16 | held | if there are inputs: gathered, late 8, and 0 or 1 | margin | back 8, and 0 or 1 | misses 32
 //
 // The margin is that of the input of the packet's tick plus InputTicks minus back.
 type InputReport struct {
@@ -17,6 +17,7 @@ type InputReport struct {
 	Judged   bool   // Margin and Back are valid
 	Margin   int32  // the smallest of the latest inputs: ticks by which it was early
 	Back     uint8  // selects that input
+	Misses   uint32 // bit i: i ticks before the packet's, the server had no input in time
 }
 
 const (
@@ -44,6 +45,10 @@ func (p *InputReport) Write(w *bitbuf.Writer, inputs bool) {
 		w.WriteExpGolomb(uint64(uint32(p.Margin<<1^p.Margin>>31)), marginOrder)
 		w.WriteBits(uint64(p.Back), 8)
 	}
+	w.WriteBool(p.Misses != 0)
+	if p.Misses != 0 {
+		w.WriteBits(uint64(p.Misses), 32)
+	}
 }
 
 // Read reads what Write wrote.
@@ -62,6 +67,11 @@ func (p *InputReport) Read(r *bitbuf.Reader, inputs bool) {
 		m := uint32(min(r.ReadExpGolomb(marginOrder), 2*InputTicks))
 		p.Margin = int32(m>>1) ^ -int32(m&1)
 		p.Back = uint8(r.ReadBits(8))
+	}
+	if r.ReadBool() {
+		if p.Misses = uint32(r.ReadBits(32)); p.Misses == 0 {
+			r.Fail(ErrMalformed)
+		}
 	}
 }
 
