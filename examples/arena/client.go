@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mlange-42/arche/ecs"
@@ -9,6 +10,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/examples/arena/game"
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
+	"github.com/arche-replicate/arche-replicate/replication/predict"
 	"github.com/arche-replicate/arche-replicate/replication/transport/udp"
 )
 
@@ -28,11 +30,18 @@ type client struct {
 	over bool // the server has ended the fight
 }
 
-func newClient(i int) *client {
+func newClient(i int, predicts, interpolates bool) *client {
 	c := &client{world: ecs.NewWorld(1024)}
-	schema, name := game.NewSchema(), game.BotName(i)
+	name := game.BotName(i)
+	schema, model := game.NewSchema()
 	library := replication.NewClient(&c.world, schema, replication.WithJoinData([]byte(name)))
 	c.Player = game.NewPlayer(name, &c.world, library)
+	if interpolates {
+		c.Interpolate()
+	}
+	if predicts {
+		c.Predict(model)
+	}
 	c.reader = game.NewReader(&c.world, schema)
 	return c
 }
@@ -60,16 +69,25 @@ func (c *client) frame(dt time.Duration) error {
 // ticks converts a duration to ticks of the server.
 func (c *client) ticks(d time.Duration) float64 { return d.Seconds() * float64(c.Client.TickRate()) }
 
-// check compares every shown entity with the record of the tick that the client shows.
+// predicted returns what is known of predictions.
+func (c *client) predicted() (s predict.Stats) {
+	if c.Predictor != nil {
+		s = c.Predictor.Stats()
+	}
+	return s
+}
+
+// check compares every shown entity with the record of the tick that the client shows, but for what it predicts.
 func (c *client) check(t *truth) {
 	for id, e := range c.Client.Entities() {
 		tick, _ := c.Client.StateTick(e)
-		c.scratch = c.reader.Codes(e, c.scratch[:0])
-		switch t.check(id, tick, c.scratch) {
-		case tooOld:
+		codes, known := t.at(id, tick)
+		if !known {
 			c.tooOld++
 			continue
-		case wrong:
+		}
+		c.scratch = c.reader.CodesBeside(e, codes, c.scratch[:0])
+		if !slices.Equal(codes, c.scratch) {
 			c.mismatches++
 		}
 		c.checks++

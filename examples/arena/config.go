@@ -28,6 +28,7 @@ type config struct {
 	loss, dup, reorder float64
 	latency, jitter    time.Duration
 
+	predict        bool // own ships and bullets
 	transport      string
 	http           string // where the page is served; empty: none
 	httpGiven      bool
@@ -84,6 +85,7 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.DurationVar(&c.jitter, "jitter", 10*time.Millisecond, "by how much the latency varies, up and down")
 	fs.Float64Var(&c.dup, "dup", 0.01, "`share` of the packets that arrive twice")
 	fs.Float64Var(&c.reorder, "reorder", 0.01, "`share` of the packets that later ones overtake")
+	fs.BoolVar(&c.predict, "predict", true, "clients show their own ships and bullets ahead of the server")
 	fs.StringVar(&c.transport, "transport", "memory", "memory, or udp for a loopback socket per client, by the clock")
 	fs.StringVar(&c.http, "http", "127.0.0.1:8080",
 		"`address` of the page, or of the next port if nobody asks for one;\n"+

@@ -42,8 +42,7 @@ func runClients(ctx context.Context, c *config, s *screen) (*report, error) {
 		crews = append(crews, &crew{c: *c, network: network, screen: &screen{}})
 	}
 	for i := range c.clients {
-		w, client := crews[i%len(crews)], newClient(i)
-		client.Interpolate()
+		w, client := crews[i%len(crews)], newClient(i, c.predict, true)
 		if err := client.dial(c.connect, network); err != nil {
 			return nil, err
 		}

@@ -38,9 +38,12 @@
 // compute the costs. screen.go decides whether terminal.go shows the picture in place or plain.go
 // prints lines. report.go is the result and reporttext.go its text.
 //
+// What server and clients simulate alike is in model.go of package game. By it, clients predict their own
+// ships and bullets, unless -predict=false; all else comes from the server.
+//
 // Everything is checked. In one process, truth.go records the server's world at every tick, and after
 // each [replication.Client.Frame] every entity of a client is compared with the record of the tick
-// that the client shows, code for code; so these clients show the newest states. Clients elsewhere
-// interpolate. They compare hashes that the server sends all the time, see
+// that the client shows, code for code, but for what the client predicts; so these clients show the
+// newest states. Clients elsewhere interpolate. They compare hashes that the server sends all the time, see
 // [replication.Tuning.StateHash], and at the end all of the world, by one sum over it.
 package main

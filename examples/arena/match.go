@@ -57,7 +57,7 @@ func newMatch(c *config) *match {
 		g.FightSeconds = pageFight
 	}
 	m := &match{c: c, truth: newTruth()}
-	schema := game.NewSchema()
+	schema, model := game.NewSchema()
 	opts := []replication.ServerOption{replication.WithTickRate(c.tickRate)}
 	if !c.elsewhere() { // a seed is for runs that are to be the same each time, not for open networks
 		opts = append(opts, replication.WithSeed(c.seed))
@@ -65,7 +65,7 @@ func newMatch(c *config) *match {
 		opts = append(opts, replication.WithTuning(replication.Tuning{StateHash: hashInterval}))
 	}
 	m.server = replication.NewServer(&g.World, schema, opts...)
-	m.host = game.NewHost(g, m.server, c.tickRate)
+	m.host = game.NewHost(g, m.server, model, c.tickRate)
 	m.reader = game.NewReader(&g.World, schema)
 	m.server.OnConnect(m.admit)
 	m.server.OnDisconnect(func(p *replication.Peer) {
@@ -116,7 +116,7 @@ func (m *match) admit(p *replication.Peer) {
 
 // addClient connects a client of this process, over a simulated link.
 func (m *match) addClient(i int) {
-	client := newClient(i)
+	client := newClient(i, m.c.predict, false)
 	link := netsim.NewLink(m.c.seed+uint64(i), m.c.network().Config(m.c.tickRate))
 	peer := m.server.Connect(link.Down.Send)
 	m.admit(peer)
@@ -178,7 +178,7 @@ func (m *match) open(ctx context.Context, s *screen) error {
 	m.closers = append(m.closers, network.Close)
 	m.heal = append(m.heal, func() { network.Set(netsim.Profile{}) })
 	for i := range c.clients {
-		client := newClient(i)
+		client := newClient(i, c.predict, false)
 		if err := client.dial(address, network); err != nil {
 			return err
 		}
@@ -316,6 +316,11 @@ func (m *match) settle(result *report) error {
 	for _, heal := range m.heal {
 		heal()
 	}
+	m.host.Game.Pause(true)
+	if err := m.step(false); err != nil {
+		return err
+	}
+	result.QuietTicks++
 	end := m.truth.census()
 	final := game.Final{Tick: uint32(m.server.Tick()), Entities: uint32(end.Entities), Sum: end.Sum}
 	for _, g := range m.guests {

@@ -261,7 +261,10 @@ func (p *page) command(ctx context.Context, action string) error {
 	case "reset":
 		do = func(m *match) { m.host.Game.Restart() }
 	case "freeze", "resume":
-		do = func(m *match) { m.frozen = action == "freeze" }
+		do = func(m *match) {
+			m.frozen = action == "freeze"
+			m.host.Game.Pause(m.frozen)
+		}
 	default:
 		return fmt.Errorf("there is no action %q: blackout, teleport, reset, freeze and resume are some", action)
 	}

@@ -65,8 +65,7 @@ func TestAPageServesPlayers(t *testing.T) {
 
 	// A player by each coding; the same sums, once nothing moves.
 	for i, path := range []string{"play", "play/compact"} {
-		client := newClient(i)
-		client.Interpolate()
+		client := newClient(i, true, true)
 		conn, err := web.Dial(url+path, client.Client)
 		require.NoError(t, err)
 		client.receive, client.close = conn.Poll, func() { require.NoError(t, conn.Close()) }

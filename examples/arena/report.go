@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/arche-replicate/arche-replicate/examples/arena/game"
+	"github.com/arche-replicate/arche-replicate/replication/predict"
 )
 
 // report is the result of a run. The figures are those of the fight; the quiet ticks after it only
@@ -53,6 +54,10 @@ type report struct {
 	InputsMissed uint64  `json:"inputs_missed"`  // ticks without an input
 	InputsInTime float64 `json:"inputs_in_time"` // their share
 
+	Rollbacks   uint64 `json:"rollbacks"`   // of the clients of this process, which predict their own ships
+	Again       uint64 `json:"resimulated"` // ticks
+	Corrections uint64 `json:"corrections"` // of what is shown
+
 	// Rows has the same for each client.
 	Rows []row `json:"per_client"`
 }
@@ -75,6 +80,7 @@ type row struct {
 	bytes, refused  uint64
 	inputs, missed  uint64
 	checks, tooOld  int
+	predicted       predict.Stats
 	delay           time.Duration // of interpolation
 	starved, frames uint64        // of interpolation
 }
@@ -98,6 +104,7 @@ func (m *match) rows() (rows []row) {
 			row.RoundTrip, row.InputDelay = m.ticksOf(s.RoundTrip), m.ticksOf(s.InputDelay)
 			row.Mismatches, row.checks, row.tooOld = client.mismatches, client.checks, client.tooOld
 			row.refused += s.RefusedPackets
+			row.predicted = client.predicted()
 		} else if g.compared {
 			row.checks = 1
 		}
@@ -117,6 +124,7 @@ func (w *crew) rows() (rows []row) {
 			Compared: client.Compared, Equal: client.Equal, seconds: w.played().Seconds(),
 			bytes: s.Bytes + s.MessageBytes, refused: s.RefusedPackets, missed: s.InputsMissed,
 			checks: int(s.HashesCompared), delay: shown.Delay, starved: shown.Starved, frames: shown.Frames,
+			predicted: client.predicted(),
 		}
 		if client.Compared {
 			row.checks++
@@ -199,6 +207,9 @@ func (r *report) sumUp() {
 		r.Checks += row.checks
 		r.Mismatches += row.Mismatches
 		r.Refused += row.refused
+		r.Rollbacks += row.predicted.Rollbacks
+		r.Again += row.predicted.Again
+		r.Corrections += row.predicted.Corrections
 	}
 	r.Clients = len(r.Rows)
 	r.InputsInTime = saved(float64(r.InputsMissed), float64(r.Inputs+r.InputsMissed))

@@ -64,6 +64,14 @@ func TestAllWorldsConverge(t *testing.T) {
 	}
 }
 
+func TestPredictionIsOptional(t *testing.T) {
+	on, off := runOK(t, rough...), runOK(t, append(rough, "-predict=false")...)
+	requireMirrored(t, off)
+	require.Positive(t, on.Rollbacks)
+	require.Positive(t, on.Again)
+	require.Zero(t, off.Rollbacks)
+}
+
 func TestSameSeedSameBytes(t *testing.T) {
 	require.Equal(t, runOK(t, rough...), runOK(t, rough...))
 }

@@ -89,31 +89,15 @@ func (t *truth) latest(id replication.NetID) (version, bool) {
 	return last, last.codes != nil
 }
 
-// A verdict is the result of a check.
-type verdict int
-
-const (
-	right verdict = iota
-	wrong
-	tooOld // older than the record: unknown
-)
-
-// check reports whether an entity had these codes at a tick.
-func (t *truth) check(id replication.NetID, tick replication.Tick, codes []uint64) verdict {
+// at returns the codes of an entity at a tick: nil if it was not there. What is older than the record is not known.
+func (t *truth) at(id replication.NetID, tick replication.Tick) (codes []uint64, known bool) {
 	versions := t.log[id]
 	for i := len(versions) - 1; i >= 0; i-- {
-		if newer(versions[i].tick, tick) {
-			continue
+		if !newer(versions[i].tick, tick) {
+			return versions[i].codes, true
 		}
-		if slices.Equal(versions[i].codes, codes) {
-			return right
-		}
-		return wrong
 	}
-	if newer(t.tick-truthTicks, tick) {
-		return tooOld
-	}
-	return wrong // it did not exist yet, or never did
+	return nil, !newer(t.tick-truthTicks, tick)
 }
 
 // census counts the entities of the latest record.

@@ -59,7 +59,7 @@ type client struct {
 
 func main() {
 	c := &client{world: ecs.NewWorld(1024), coding: "packed", wish: game.Wish{Every: 3}}
-	schema := game.NewSchema()
+	schema, model := game.NewSchema()
 	library := replication.NewClient(&c.world, schema)
 	name := query("name")
 	if name == "" {
@@ -67,13 +67,15 @@ func main() {
 	}
 	c.Player = game.NewPlayer(name, &c.world, library)
 	c.Human = true
-	c.Steer = func(replication.Tick) game.Controls { return c.controls }
+	c.Steer = func() game.Controls { return c.controls }
 	c.Hit = func(h game.Hit) { c.view.hit(h, c.Ship) }
 	c.Interpolate()
 	interpolation.Into[game.Position, drawnPosition](c.Shown)
 	interpolation.Into[game.Heading, drawnHeading](c.Shown)
+	c.Predict(model)
 	c.reader = game.NewReader(&c.world, schema)
-	c.inspect = inspect.Client(library, inspect.WithInterpolation(c.Shown), inspect.WithName(name))
+	c.inspect = inspect.Client(library, inspect.WithInterpolation(c.Shown), inspect.WithPrediction(c.Predictor),
+		inspect.WithName(name))
 	c.view = newView(&c.world)
 	c.wire = tapWire(query("transport") == "websocket")
 	c.dial()
@@ -199,6 +201,8 @@ func (c *client) set(name string, value js.Value) {
 		_ = c.Leave() // the next frame joins by the new name; without a session the next one does anyway
 	case "interpolation":
 		c.newest = !value.Truthy()
+	case "prediction":
+		c.Late = !value.Truthy()
 	case "ghosts":
 		c.ghosts.show(value.Truthy())
 	case "pauseClient":
@@ -273,6 +277,7 @@ func (c *client) status() object {
 	off := &c.view.errors
 	o.known("ghostError", off.sum/float64(max(off.n, 1)), off.n > 0)
 	o.truth("interpolation", !c.newest)
+	o.truth("prediction", !c.Late)
 	o.truth("ghosts", c.ghosts.wanted)
 	o.text("coding", c.coding)
 	o.number("sendRate", math.Round(60/float64(c.wish.Every)))

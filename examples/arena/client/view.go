@@ -16,7 +16,7 @@ import (
 	"github.com/mlange-42/arche/generic"
 
 	"github.com/arche-replicate/arche-replicate/examples/arena/game"
-	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/predict"
 )
 
 // Kinds of rows, and whose they are.
@@ -53,7 +53,6 @@ type view struct {
 	entities int
 	ships    map[int]*ship // by Ship.Number
 	frame    int
-	flights  map[replication.NetID]flight // of bullets
 	own      ship
 	diedAt   time.Time
 	match    game.Match
@@ -67,12 +66,15 @@ type view struct {
 	place   generic.Map2[game.Position, drawnPosition]
 	heading generic.Map2[game.Heading, drawnHeading]
 	ship    generic.Map[game.Ship]
-	bullet  generic.Map[game.Bullet]
+	bullets *generic.Filter1[game.Bullet]
+	world   *ecs.World
 	powerUp generic.Map[game.PowerUp]
 	status  generic.Map[game.Match]
+	ahead   generic.Map[predict.Predicted]
 	badge   generic.Map[game.Callsign]
 	stock   generic.Map3[game.Hull, game.Ammo, game.Score]
 	shield  generic.Map[game.Shield]
+	safe    generic.Map[game.Protection]
 }
 
 // ship is one as it is shown.
@@ -82,29 +84,27 @@ type ship struct {
 	x, y, angle  float64
 	alive        bool
 	hull, shield int
+	safe         int // seconds of protection left
 	ammo         int
 	score        game.Score
 	frame        int // in which it was there
 }
 
-// flight is the way of a bullet.
-type flight struct {
-	angle float32
-	frame int
-}
-
 func newView(w *ecs.World) *view {
 	return &view{
-		ships: map[int]*ship{}, flights: map[replication.NetID]flight{},
+		ships:   map[int]*ship{},
 		place:   generic.NewMap2[game.Position, drawnPosition](w),
 		heading: generic.NewMap2[game.Heading, drawnHeading](w),
 		ship:    generic.NewMap[game.Ship](w),
-		bullet:  generic.NewMap[game.Bullet](w),
+		bullets: generic.NewFilter1[game.Bullet](),
+		world:   w,
 		powerUp: generic.NewMap[game.PowerUp](w),
 		status:  generic.NewMap[game.Match](w),
+		ahead:   generic.NewMap[predict.Predicted](w),
 		badge:   generic.NewMap[game.Callsign](w),
 		stock:   generic.NewMap3[game.Hull, game.Ammo, game.Score](w),
 		shield:  generic.NewMap[game.Shield](w),
+		safe:    generic.NewMap[game.Protection](w),
 	}
 }
 
@@ -113,11 +113,15 @@ func (v *view) draw(c *client) {
 	v.rows, v.entities = v.rows[:0], 0
 	v.frame++
 	v.players = 0
-	for id, e := range c.Client.Entities() {
+	for _, e := range c.Client.Entities() {
 		v.entities++
-		v.drawEntity(c, id, e)
+		v.drawEntity(c, e)
 	}
-	maps.DeleteFunc(v.flights, func(_ replication.NetID, f flight) bool { return f.frame != v.frame })
+	for q := v.bullets.Query(v.world); q.Next(); { // also those that the server does not know yet
+		if at, angle, ok := v.lookAt(c, q.Entity()); ok {
+			v.add(kindBullet, v.team(c, int(q.Get().Owner)), at, angle, 0)
+		}
+	}
 	maps.DeleteFunc(v.ships, func(_ int, s *ship) bool { return s.frame != v.frame })
 	if own := v.ships[c.Ship]; own != nil {
 		if v.own.alive && !own.alive {
@@ -130,39 +134,47 @@ func (v *view) draw(c *client) {
 	v.drawGhosts(c)
 }
 
-func (v *view) drawEntity(c *client, id replication.NetID, e ecs.Entity) {
+// lookAt returns where an entity is drawn: where it is predicted to be, or as a moment ago.
+func (v *view) lookAt(c *client, e ecs.Entity) (at game.Position, angle float32, ok bool) {
+	newest, drawn := v.place.Get(e)
+	ahead := v.ahead.Get(e) != nil
+	if newest == nil || !ahead && !c.newest && !c.Shown.Shown(e) {
+		return at, 0, false
+	}
+	at = *newest
+	if drawn != nil && !ahead && !c.newest {
+		at = game.Position(*drawn)
+	}
+	if newest, drawn := v.heading.Get(e); newest != nil {
+		angle = newest.Angle
+		if drawn != nil && !ahead && !c.newest {
+			angle = drawn.Angle
+		}
+	}
+	return at, angle, true
+}
+
+func (v *view) drawEntity(c *client, e ecs.Entity) {
 	if match := v.status.Get(e); match != nil {
 		v.match = *match
 		return
 	}
-	newest, drawn := v.place.Get(e)
-	if newest == nil || !c.newest && !c.Shown.Shown(e) {
+	ship, powerUp := v.ship.Get(e), v.powerUp.Get(e)
+	if ship == nil && powerUp == nil {
 		return
 	}
-	at := *newest
-	if drawn != nil && !c.newest {
-		at = game.Position(*drawn)
-	}
+	at, angle, ok := v.lookAt(c, e)
 	switch {
-	case v.ship.Get(e) != nil:
-		v.drawShip(c, e, at)
-	case v.bullet.Get(e) != nil:
-		f := v.flights[id]
-		if drawn != nil && (newest.X != drawn.X || newest.Y != drawn.Y) {
-			f.angle = float32(math.Atan2(float64(newest.Y-drawn.Y), float64(newest.X-drawn.X)))
-		}
-		f.frame = v.frame
-		v.flights[id] = f
-		v.add(kindBullet, v.team(c, int(v.bullet.Get(e).Owner)), at, f.angle, 0)
-	case v.powerUp.Get(e) != nil:
-		if kind := v.powerUp.Get(e).Kind; kind != game.NoPowerUp {
-			v.add(kindPowerUp, teamBot, at, 0, float32(kind))
-		}
+	case !ok:
+	case ship != nil:
+		v.drawShip(c, e, at, angle)
+	case powerUp.Kind != game.NoPowerUp:
+		v.add(kindPowerUp, teamBot, at, 0, float32(powerUp.Kind))
 	}
 }
 
 // drawShip draws a ship or its wreck.
-func (v *view) drawShip(c *client, e ecs.Entity, at game.Position) {
+func (v *view) drawShip(c *client, e ecs.Entity, at game.Position, angle float32) {
 	data := v.ship.Get(e)
 	number := int(data.Number)
 	s, known := v.ships[number]
@@ -170,13 +182,7 @@ func (v *view) drawShip(c *client, e ecs.Entity, at game.Position) {
 		s = &ship{number: number, alive: data.Alive}
 		v.ships[number] = s
 	}
-	s.frame, s.x, s.y = v.frame, float64(at.X), float64(at.Y)
-	if newest, drawn := v.heading.Get(e); newest != nil {
-		s.angle = float64(newest.Angle)
-		if drawn != nil && !c.newest {
-			s.angle = float64(drawn.Angle)
-		}
-	}
+	s.frame, s.x, s.y, s.angle = v.frame, float64(at.X), float64(at.Y), float64(angle)
 	s.name = ""
 	if badge := v.badge.Get(e); badge != nil {
 		s.name = badge.Name
@@ -188,6 +194,10 @@ func (v *view) drawShip(c *client, e ecs.Entity, at game.Position) {
 	s.shield = 0
 	if shield := v.shield.Get(e); shield != nil {
 		s.shield = int(shield.Strength)
+	}
+	s.safe = 0
+	if safe := v.safe.Get(e); safe != nil {
+		s.safe = int(safe.Left)
 	}
 	if s.alive != data.Alive {
 		kind := "kill"
@@ -201,7 +211,7 @@ func (v *view) drawShip(c *client, e ecs.Entity, at game.Position) {
 	if !s.alive {
 		kind = kindWreck
 	}
-	v.add(kind, v.team(c, number), at, float32(s.angle), float32(s.hull))
+	v.add(kind, v.team(c, number), at, float32(s.angle), float32(s.safe))
 }
 
 // drawGhosts draws where the server has ships.
@@ -291,6 +301,7 @@ func (v *view) ownStatus(c *client, now time.Time) object {
 	o.integer("hullMax", 10)
 	o.integer("shield", own.shield)
 	o.integer("shieldMax", 3)
+	o.integer("safe", own.safe)
 	o.number("x", own.x)
 	o.number("y", own.y)
 	o.number("angle", own.angle)

@@ -18,7 +18,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -109,6 +108,13 @@ func openTab(t *testing.T, browser context.Context, name, url, query string) *ta
 	p.listen()
 	check(t, chromedp.Do(ctx, chromedp.EmulateViewport(1280, 720), chromedp.Navigate(url+"?name="+name+query)))
 	return p
+}
+
+// view sets the size of a tab.
+func (p *tab) view(width, height int64) {
+	p.t.Helper()
+	check(p.t, chromedp.Do(p.ctx, chromedp.EmulateViewport(width, height)))
+	time.Sleep(time.Second / 2)
 }
 
 // Errors of the console, of all tabs.
@@ -236,89 +242,6 @@ func (p *tab) key(kind input.DispatchKeyEventType, code string, virtual int64) {
 	})))
 }
 
-// turnTime presses a key that turns the ship, and returns the milliseconds until the page shows that; 0
-// if the ship was not there.
-func (p *tab) turnTime(code string, virtual int64) float64 {
-	p.t.Helper()
-	js[bool](p, `new Promise(done => { // once it does not turn any more
-		let still = 0, angle = 9
-		const look = () => {
-			const own = arena.status().own
-			still = own.angle === angle ? still + 1 : 0
-			angle = own.angle
-			if (still > 15) done(true)
-			else requestAnimationFrame(look)
-		}
-		look()
-	})`)
-	js[int](p, `globalThis.reaction = new Promise(done => {
-		addEventListener("keydown", () => {
-			const from = performance.now(), before = arena.status().own
-			const look = () => {
-				const own = arena.status().own, ms = performance.now() - from
-				if (!before.alive || !own.alive || ms > 2000) return done(0)
-				if (Math.abs(own.angle - before.angle) > 0.005) return done(ms)
-				requestAnimationFrame(look)
-			}
-			look()
-		}, {once: true, capture: true})
-	}), 1`)
-	p.key(input.DispatchKeyEventTypeKeyDown, code, virtual)
-	ms := js[float64](p, "reaction")
-	p.key(input.DispatchKeyEventTypeKeyUp, code, virtual)
-	return ms
-}
-
-// presses is how many count.
-const presses = 5
-
-// pressKeys requires that the ship turns within the round trip and 110 ms in the median, which it returns in words.
-// Two frames more are for software rendering and the messages of the test. On a busy machine packets are late, so that
-// inputs are sent earlier and states are shown later: where they are by more, that counts.
-func (p *tab) pressKeys() string {
-	p.t.Helper()
-	const frames = 2 * 1000.0 / 60
-	parts := func() (roundTrip, inputDelay, delay float64) {
-		return p.latest("roundTrip", 1), js[float64](p, "JSON.parse(arena.stats(0)).counters.InputDelay"), p.latest("delay", 1)
-	}
-	time.Sleep(2 * time.Second)
-	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		if roundTrip, inputDelay, delay := parts(); inputDelay+delay < 80+roundTrip/2 { // both fall slowly
-			break
-		}
-	}
-	within := 0
-	var took, most []float64
-	var words strings.Builder
-	for i := 0; len(took) < presses && i < 4*presses; i++ {
-		code, virtual := "ArrowLeft", int64(37)
-		if i%2 == 1 {
-			code, virtual = "ArrowRight", 39
-		}
-		ms := p.turnTime(code, virtual)
-		if ms == 0 {
-			continue // it was shot down
-		}
-		roundTrip, inputDelay, delay := parts()
-		if ms <= roundTrip+110 {
-			within++
-		}
-		took = append(took, ms)
-		most = append(most, max(roundTrip+110, inputDelay+roundTrip/2+delay+50)+frames)
-		fmt.Fprintf(&words, "; %.0f ms (round trip %.0f, inputs %.0f ahead, play-out %.0f)", ms, roundTrip, inputDelay, delay)
-	}
-	if len(took) < presses {
-		p.t.Fatalf("of %d presses only %d count", 4*presses, len(took))
-	}
-	slices.Sort(took)
-	slices.Sort(most)
-	if took[presses/2] > most[presses/2] {
-		p.t.Errorf("a key turns the ship after %.0f ms, not within %.0f ms%s", took[presses/2], most[presses/2], words.String())
-	}
-	return fmt.Sprintf("a key turns the ship after %.0f ms, %.0f are the most; %d of %d within the round trip + 110 ms%s", took[presses/2],
-		most[presses/2], within, presses, words.String())
-}
-
 // latest returns the mean of a figure of the client's inspector, or with server of the server's, over the last seconds.
 func (p *tab) latest(figure string, seconds int, server ...bool) float64 {
 	p.t.Helper()
@@ -391,9 +314,12 @@ func TestPage(t *testing.T) {
 	began = time.Now()
 	ada.until("connected", 10*time.Second, connected)
 	step("Ada plays")
-	ada.post(`{preset: "lan"}`)
-	js[int](ada, `arena.set("sendRate", 60), 1`)
-	step(ada.pressKeys())
+	ada.logFrames()
+	ada.post(`{preset: "perfect", latencyMs: 75}`)
+	step(ada.pressKeys(true))
+	js[int](ada, `arena.set("prediction", false), 1`)
+	step("without prediction " + ada.pressKeys(false))
+	js[int](ada, `arena.set("prediction", true), 1`)
 	ada.post(`{preset: "home"}`)
 
 	zoe := openTab(t, browser, "Zoe", url, "")
@@ -454,10 +380,16 @@ func TestPage(t *testing.T) {
 	compareWorlds(t, ada, zoe)
 	step(fmt.Sprintf("with a loss of %.2g: baselines of %.1f instead of %.1f ticks, equal worlds", loss, after, before))
 
-	ada.post(`{preset: "home"}`)
 	for _, p := range []*tab{ada, zoe} {
 		js[int](p, `arena.set("sendRate", 20), 1`)
 	}
+	ada.post(`{preset: "perfect", latencyMs: 75, loss: 0.05}`)
+	time.Sleep(2 * time.Second) // until inputs are given as early as that takes
+	step(ada.steerSmoothly())
+	ada.view(1600, 900)
+	ada.shoot("desktop-prediction")
+	ada.view(1280, 720)
+	ada.post(`{preset: "home"}`)
 	dark := ada.status().Tick
 	ada.click("Blackout 5 s")
 	time.Sleep(5 * time.Second)

@@ -1,58 +1,62 @@
 package game
 
 import (
+	"maps"
 	"math"
 
 	"github.com/mlange-42/arche/ecs"
 
+	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/rewind"
 )
 
-// Units and seconds.
-const (
-	bulletSpeed = 320.0
-	bulletLife  = 1.1
-	bulletRange = bulletSpeed * bulletLife
-	reloadTime  = 0.22
-	recycleTime = 1.0
-)
-
-// shoot fires a bullet from the nose of the ship.
-func (g *Game) shoot(from, nose vec, owner int) {
-	g.Tally.Shots++
-	at, flown, hit := g.crossView(from.add(nose.times(shipRadius)), nose.times(bulletSpeed), owner)
-	if hit {
-		return
+// judgeBullets finds the ships that bullets have hit on their way in a tick. A player aims at ships as his client shows
+// them, which is a moment late, while his own ship and bullets are predicted. So all its life, a bullet of his is among
+// the ships that he sees beside it; those of bots are in the present.
+func (g *Game) judgeBullets(tick replication.Tick) {
+	maps.DeleteFunc(g.sights, func(e ecs.Entity, _ rewind.View) bool { return !g.World.Alive(e) })
+	var spent []ecs.Entity // the world is locked while a query is open
+	var strikes []strike
+	query := g.bullets.Query(&g.World)
+	for query.Next() {
+		pos, heading, bullet, born := query.Get()
+		e, age := query.Entity(), int(uint16(tick)-born.Tick)
+		if age == 0 {
+			g.Tally.Shots++
+			g.players[bullet.Owner].fired = true
+			if peer := g.players[bullet.Owner].peer; peer != nil {
+				if view, err := g.past.View(peer, tick); err == nil { // else he sees the present
+					g.sights[e] = view
+				}
+			}
+		}
+		to := pos.vec()
+		from := to.sub(way(heading, g.dt))
+		var victim int
+		if view, past := g.sights[e].Later(age); past {
+			victim = g.firstSeen(view, from, to, int(bullet.Owner))
+		} else {
+			victim = g.firstOnWay(from, to, bullet.Owner)
+		}
+		if victim >= 0 {
+			strikes = append(strikes, strike{victim: victim, shooter: int(bullet.Owner)})
+			spent = append(spent, e)
+		}
 	}
-	e := g.newBullet.New()
-	pos, velocity, bullet, fuse, _ := g.newBullet.Get(e)
-	pos.set(at)
-	velocity.set(nose.times(bulletSpeed))
-	bullet.Owner = uint16(owner)
-	fuse.Left = bulletLife - flown
+	for _, e := range spent {
+		g.World.RemoveEntity(e)
+	}
+	g.strikeAll(strikes)
 }
 
-// crossView moves a new bullet of a player through what his client showed, tick by tick up to
-// the present, because he aimed at ships as they were a moment ago. It returns where the bullet is
-// in the present, and for how many seconds it has flown. Bullets of bots start in the present.
-func (g *Game) crossView(from, velocity vec, owner int) (at vec, flown float64, hit bool) {
-	at = from
-	if !g.players[owner].rewound {
-		return at, 0, false
-	}
-	for n := 1; flown < bulletLife; n++ {
-		view, past := g.players[owner].view.Later(n)
-		to := at.add(velocity.times(g.dt))
-		if !past || max(math.Abs(to.X), math.Abs(to.Y)) > Size {
-			break
+// strikeAll makes the hits of a tick take effect.
+func (g *Game) strikeAll(strikes []strike) {
+	for _, s := range strikes {
+		// Otherwise an earlier bullet has destroyed it, or it is protected.
+		if g.radar.ships[s.victim].alive && g.players[s.victim].safe <= 0 {
+			g.strike(s)
 		}
-		if victim := g.firstSeen(view, at, to, owner); victim >= 0 {
-			g.strike(strike{victim: victim, shooter: owner})
-			return at, flown, true
-		}
-		at, flown = to, flown+g.dt
 	}
-	return at, flown, false
 }
 
 // firstSeen is firstOnWay among the ships as a client showed them.
@@ -86,36 +90,6 @@ func (g *Game) firstSeen(view rewind.View, from, to vec, owner int) int {
 type strike struct {
 	victim, shooter int
 	fatal           bool
-}
-
-// moveBullets moves all bullets and finds the ships that they hit on the way.
-func (g *Game) moveBullets() {
-	var spent []ecs.Entity // the world is locked while a query is open
-	var strikes []strike
-	query := g.bullets.Query(&g.World)
-	for query.Next() {
-		pos, velocity, bullet := query.Get()
-		from := pos.vec()
-		to := from.add(velocity.vec().times(g.dt))
-		if victim := g.firstOnWay(from, to, bullet.Owner); victim >= 0 {
-			strikes = append(strikes, strike{victim: victim, shooter: int(bullet.Owner)})
-			spent = append(spent, query.Entity())
-			continue
-		}
-		if max(math.Abs(to.X), math.Abs(to.Y)) > Size {
-			spent = append(spent, query.Entity())
-			continue
-		}
-		pos.set(to)
-	}
-	for _, e := range spent {
-		g.World.RemoveEntity(e)
-	}
-	for _, s := range strikes {
-		if g.radar.ships[s.victim].alive { // otherwise an earlier bullet has destroyed it
-			g.strike(s)
-		}
-	}
 }
 
 // strike makes a hit of a living ship take effect.

@@ -48,6 +48,21 @@ type Shield struct {
 	Strength uint8 `repl:"range=0:3"`
 }
 
+// Protection keeps the ship of a player who has just come, or come back, from harm. It ends when the player fires.
+type Protection struct {
+	Left uint8 `repl:"range=0:3"` // started seconds
+}
+
+// Velocity is in units per second. Only the ship's player needs it, who predicts the ship.
+type Velocity struct {
+	X, Y float64 `repl:"range=-256:256,step=0.0625"`
+}
+
+// Gun is what a ship shoots with. Its player predicts that, too.
+type Gun struct {
+	Reload uint8 `repl:"range=0:60"` // ticks until it can shoot again
+}
+
 // Bullet moves straight on until it hits a ship or the wall, or burns out.
 type Bullet struct {
 	Owner uint16 `repl:"range=0:1279"` // Ship.Number
@@ -75,6 +90,7 @@ type Match struct {
 	TimeLeft uint8  `repl:"range=0:60"`   // in this phase, in started seconds
 	Leader   uint16 `repl:"range=0:1279"` // Ship.Number of the ship with most kills
 	Kills    uint16 `repl:"range=0:999"`  // of the leader
+	Paused   bool   // nothing moves: there is nothing to predict
 }
 
 // Phase is a part of a round.
@@ -94,38 +110,34 @@ func (p Phase) String() string {
 	return [...]string{"warm-up", "fight", "over"}[p]
 }
 
-// NewSchema registers everything that is replicated. Both sides must register the same; the library
-// compares the schemas before it sends anything.
-func NewSchema() *replication.Schema {
+// NewSchema registers everything that is replicated, and returns it with the part of the game that both sides
+// simulate. Both must register the same; the library compares the schemas before it sends anything.
+func NewSchema() (*replication.Schema, *Model) {
 	s := replication.NewSchema()
-	replication.Register[Position](s)
+	replication.Register[Position](s, replication.Snap(100)) // respawning ships do not glide
 	replication.Register[Heading](s)
 	replication.Register[Ship](s)
 	replication.Register[Hull](s)
 	replication.Register[Ammo](s)
 	replication.Register[Score](s)
 	replication.Register[Shield](s)
+	replication.Register[Protection](s)
 	replication.Register[Bullet](s)
 	replication.Register[PowerUp](s)
-	replication.Register[Match](s)
+	replication.Register[Match](s, replication.Newest()) // guns depend on it
 	replication.Register[Callsign](s)
+	replication.Register[Velocity](s, replication.OwnerOnly())
+	replication.Register[Gun](s, replication.OwnerOnly())
 	registerMessages(s)
-	return s
+	return s, newModel(s)
 }
 
 // Components that only the server has. They are not registered, so there is no need to hide them.
 
-// Velocity is in units per second.
-type Velocity struct {
-	X, Y float64
-}
-
-// Pilot is the state of a bot, with its timers in seconds.
+// Pilot is the state of a bot.
 type Pilot struct {
 	Coward  int     // the bot flees with this many hull points
-	Reload  float64 // until it can shoot again
-	Recycle float64 // until a round is made from scrap
-	Respawn float64 // until a wreck respawns
+	Respawn float64 // seconds until a wreck respawns
 }
 
 // Fuse is the time in seconds until the entity is removed.

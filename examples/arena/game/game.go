@@ -12,14 +12,15 @@ import (
 	"github.com/mlange-42/arche/generic"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/predict"
 	"github.com/arche-replicate/arche-replicate/replication/rewind"
 )
 
 // Size is the distance from the middle to each wall, the range of Position.
 const Size = 511
 
-// Game is an ordinary Arche world and the systems that change it. Of replication it knows two things:
-// entities for clients are made with the component replication.Replicated, and a player's shot is
+// Game is an ordinary Arche world and the systems that change it, around those of the [Model]. Of replication it
+// knows two things: entities for clients are made with the component replication.Replicated, and a player's shot is
 // judged by what the player saw.
 //
 // Everything depends only on the seed, the number of bots and the tick rate: random numbers are
@@ -39,13 +40,14 @@ type Game struct {
 	players []player     // by Ship.Number
 	radar   scene        // the bots' view; ships by Ship.Number
 	past    *rewind.History
-	near    []int // of firstSeen
+	sights  map[ecs.Entity]rewind.View // what the shooters of bullets saw when they fired
+	near    []int                      // of firstSeen
 	match   ecs.Entity
 	clock   float64  // seconds left in the phase
 	hits    []strike // in the latest step
 
-	newShip    generic.Map9[Position, Heading, Ship, Hull, Ammo, Score, Velocity, Pilot, replication.Replicated]
-	newBullet  generic.Map5[Position, Velocity, Bullet, Fuse, replication.Replicated]
+	newShip generic.Map11[Position, Heading, Ship, Hull, Ammo, Score, Velocity, Gun, Controls, Pilot,
+		replication.Replicated]
 	newPowerUp generic.Map3[Position, PowerUp, replication.Replicated]
 	newMatch   generic.Map2[Match, replication.Replicated]
 
@@ -53,12 +55,14 @@ type Game struct {
 	stock  generic.Map3[Hull, Ammo, Score]
 	pilot  generic.Map[Pilot]
 	shield generic.Map1[Shield]
+	safe   generic.Map1[Protection]
 	badge  generic.Map1[Callsign]
 	status generic.Map[Match]
 	fuse   generic.Map1[Fuse]
+	helm   generic.Map[Controls]
 
 	ticking  *generic.Filter1[Fuse]
-	bullets  *generic.Filter3[Position, Velocity, Bullet]
+	bullets  *generic.Filter4[Position, Heading, Bullet, predict.Born]
 	powerUps *generic.Filter2[Position, PowerUp]
 }
 
@@ -78,22 +82,25 @@ func New(seed uint64, bots, tickRate int) *Game {
 		World:    ecs.NewWorld(1024),
 		rng:      rand.New(rand.NewPCG(seed, 0xD06F16E7)), // a random sequence of its own
 		dt:       1 / float64(tickRate),
+		sights:   map[ecs.Entity]rewind.View{},
 		ticking:  generic.NewFilter1[Fuse](),
-		bullets:  generic.NewFilter3[Position, Velocity, Bullet](),
+		bullets:  generic.NewFilter4[Position, Heading, Bullet, predict.Born](),
 		powerUps: generic.NewFilter2[Position, PowerUp](),
 	}
 	w := &g.World
-	g.newShip = generic.NewMap9[Position, Heading, Ship, Hull, Ammo, Score, Velocity, Pilot, replication.Replicated](w)
-	g.newBullet = generic.NewMap5[Position, Velocity, Bullet, Fuse, replication.Replicated](w)
+	g.newShip = generic.NewMap11[Position, Heading, Ship, Hull, Ammo, Score, Velocity, Gun, Controls, Pilot,
+		replication.Replicated](w)
 	g.newPowerUp = generic.NewMap3[Position, PowerUp, replication.Replicated](w)
 	g.newMatch = generic.NewMap2[Match, replication.Replicated](w)
 	g.body = generic.NewMap4[Position, Heading, Velocity, Ship](w)
 	g.stock = generic.NewMap3[Hull, Ammo, Score](w)
 	g.pilot = generic.NewMap[Pilot](w)
 	g.shield = generic.NewMap1[Shield](w)
+	g.safe = generic.NewMap1[Protection](w)
 	g.badge = generic.NewMap1[Callsign](w)
 	g.status = generic.NewMap[Match](w)
 	g.fuse = generic.NewMap1[Fuse](w)
+	g.helm = generic.NewMap[Controls](w)
 
 	g.startMatch()
 	for number := range bots {
@@ -103,18 +110,27 @@ func New(seed uint64, bots, tickRate int) *Game {
 	return g
 }
 
-// Step advances the world by one tick.
-func (g *Game) Step() {
+// begin is what comes before the step of the model: the time, and the bots' controls.
+func (g *Game) begin() {
 	g.hits = g.hits[:0]
 	g.keepTime()
 	g.sweep()
 	g.findCrates()
-	for number := range g.ships {
-		g.steer(number)
+	for number, e := range g.ships {
+		if !e.IsZero() && !g.players[number].present && g.radar.ships[number].alive {
+			_, heading, _, _ := g.body.Get(e)
+			hull, ammo, _ := g.stock.Get(e)
+			me := cockpit{number, heading.angle(), hull.Points, ammo.Rounds, g.pilot.Get(e).Coward}
+			*g.helm.Get(e) = g.radar.navigate(me)
+		}
 	}
-	g.moveShips()
+}
+
+// end is what comes after it: only the server decides who is hit, what is picked up, and who comes back.
+func (g *Game) end(tick replication.Tick) {
 	g.sweep()
-	g.moveBullets()
+	g.judgeBullets(tick)
+	g.endProtection()
 	g.pickUp()
 	g.reviveShips()
 	g.burnFuses()

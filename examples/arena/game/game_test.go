@@ -23,7 +23,7 @@ func fingerprint(g *Game) uint64 {
 		ecs.ComponentID[Position](w), ecs.ComponentID[Heading](w), ecs.ComponentID[Ship](w), ecs.ComponentID[Hull](w),
 		ecs.ComponentID[Ammo](w), ecs.ComponentID[Score](w), ecs.ComponentID[Shield](w), ecs.ComponentID[Bullet](w),
 		ecs.ComponentID[PowerUp](w), ecs.ComponentID[Match](w), ecs.ComponentID[Velocity](w), ecs.ComponentID[Pilot](w),
-		ecs.ComponentID[Fuse](w),
+		ecs.ComponentID[Fuse](w), ecs.ComponentID[Gun](w), ecs.ComponentID[Protection](w),
 	}
 	write := func(component any) { _, _ = h.Write(fmt.Appendf(nil, "%#v ", component)) }
 	for query.Next() {
@@ -59,18 +59,36 @@ func fingerprint(g *Game) uint64 {
 				write(*(*Pilot)(p))
 			case 12:
 				write(*(*Fuse)(p))
+			case 13:
+				write(*(*Gun)(p))
+			case 14:
+				write(*(*Protection)(p))
 			}
 		}
 	}
 	return h.Sum64()
 }
 
-func play(seed uint64, bots, tickRate, ticks int) *Game {
+// alone returns the host of a game without clients.
+func alone(seed uint64, bots, tickRate int) *Host {
 	g := New(seed, bots, tickRate)
+	schema, model := NewSchema()
+	server := replication.NewServer(&g.World, schema, replication.WithSeed(seed), replication.WithTickRate(tickRate))
+	return NewHost(g, server, model, tickRate)
+}
+
+// run plays some ticks.
+func (h *Host) run(ticks int) {
 	for range ticks {
-		g.Step()
+		h.Step()
+		h.server.Replicate()
 	}
-	return g
+}
+
+func play(seed uint64, bots, tickRate, ticks int) *Game {
+	h := alone(seed, bots, tickRate)
+	h.run(ticks)
+	return h.Game
 }
 
 func TestSameSeedSameWorld(t *testing.T) {
@@ -115,9 +133,10 @@ func TestEverythingStaysInRange(t *testing.T) {
 }
 
 func TestShipsStayInside(t *testing.T) {
-	g := New(1, 20, 60)
+	h := alone(1, 20, 60)
+	g := h.Game
 	for range 600 {
-		g.Step()
+		h.run(1)
 		for number, ship := range g.radar.ships {
 			require.LessOrEqual(t, math.Abs(ship.at.X), Size-shipRadius, "ship %d", number)
 			require.LessOrEqual(t, math.Abs(ship.at.Y), Size-shipRadius, "ship %d", number)
@@ -150,7 +169,8 @@ func TestPowerUps(t *testing.T) {
 }
 
 func TestAPowerUpIsSeenTakenBeforeItVanishes(t *testing.T) {
-	g := New(1, 1, 60)
+	h := alone(1, 1, 60)
+	g := h.Game
 	query := g.powerUps.Query(&g.World)
 	require.True(t, query.Next())
 	pos, _ := query.Get()
@@ -159,13 +179,11 @@ func TestAPowerUpIsSeenTakenBeforeItVanishes(t *testing.T) {
 	ship, _, _, _ := g.body.Get(g.ships[0])
 	*ship = *pos
 
-	g.Step()
+	h.run(1)
 	_, powerUp, _ := g.newPowerUp.Get(crate) // it has moved in memory
 	require.Equal(t, NoPowerUp, powerUp.Kind)
 	require.True(t, g.World.Alive(crate))
-	for range 60 {
-		g.Step()
-	}
+	h.run(60)
 	require.False(t, g.World.Alive(crate))
 }
 
@@ -199,11 +217,11 @@ func TestHitsGoThroughShieldAndHull(t *testing.T) {
 }
 
 func TestARoundHasThreePhases(t *testing.T) {
-	g := New(1, 2, 10)
+	h := alone(1, 2, 10)
 	var phases []Phase
 	for range 200 {
-		g.Step()
-		if phase := g.status.Get(g.match).Phase; len(phases) == 0 || phases[len(phases)-1] != phase {
+		h.run(1)
+		if phase := h.Game.status.Get(h.Game.match).Phase; len(phases) == 0 || phases[len(phases)-1] != phase {
 			phases = append(phases, phase)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/inspect"
+	"github.com/arche-replicate/arche-replicate/replication/predict"
 	"github.com/arche-replicate/arche-replicate/replication/rewind"
 )
 
@@ -22,6 +23,7 @@ type Host struct {
 	Announced Announcements
 
 	server *replication.Server
+	model  *predict.Host
 	seats  []*seat // in the order of their joins
 	ticks  int
 	rate   int
@@ -49,8 +51,8 @@ type seat struct {
 }
 
 // NewHost connects a game with the server of its world. Make it before clients connect.
-func NewHost(g *Game, server *replication.Server, tickRate int) *Host {
-	h := &Host{Game: g, server: server, rate: tickRate}
+func NewHost(g *Game, server *replication.Server, m *Model, tickRate int) *Host {
+	h := &Host{Game: g, server: server, model: predict.Serve(server, m), rate: tickRate}
 	g.past = rewind.New(server)
 	replication.OnClientMessage(server, func(from *replication.Peer, m Join) {
 		s := h.seat(from)
@@ -96,10 +98,9 @@ func (h *Host) grant(s *seat, m Wish) {
 // Step plays a tick of the game.
 func (h *Host) Step() {
 	h.letIn()
-	for _, s := range h.seats {
-		h.command(s)
-	}
-	h.Game.Step()
+	h.Game.begin()
+	h.model.Step()
+	h.Game.end(h.server.Tick() + 1)
 	for _, s := range h.seats {
 		if s.ship >= 0 {
 			s.place = h.Game.radar.ships[s.ship].at
@@ -132,13 +133,13 @@ func (h *Host) letIn() {
 // join gives a client a ship.
 func (h *Host) join(s *seat) {
 	if s.ship < 0 {
-		number, ok := h.Game.Join(s.name)
+		number, ok := h.Game.Join(s.name, s.peer)
 		if !ok {
 			s.peer.Disconnect(replication.Reason{Code: ReasonFull, Text: "the arena is full"})
 			return
 		}
 		s.ship = number
-		h.server.SetOwner(h.Game.ships[number], s.peer)
+		h.model.Own(h.Game.ships[number], s.peer)
 		h.Announced.Joins++
 		_ = replication.SendToAll(h.server, Joined{uint16(number), s.name})
 	}
@@ -155,23 +156,6 @@ func (h *Host) retire(s *seat) {
 	s.ship = -1
 	h.Announced.Leaves++
 	_ = replication.SendToAll(h.server, Left{name})
-}
-
-// command gives the input of a player for the coming tick to the game, and what the player saw then.
-// Who does not interpolate shoots at the present.
-func (h *Host) command(s *seat) {
-	if s.ship < 0 {
-		return
-	}
-	tick := h.server.Tick() + 1
-	// A ship without an input moves on as before, but does not shoot.
-	controls, ok := replication.Input[Controls](s.peer, tick)
-	controls.Fire = controls.Fire && ok
-	h.Game.Command(s.ship, controls)
-	if controls.Fire {
-		view, err := h.Game.past.View(s.peer, tick)
-		h.Game.players[s.ship].view, h.Game.players[s.ship].rewound = view, err == nil
-	}
 }
 
 // announce sends the events of a step.

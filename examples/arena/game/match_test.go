@@ -25,17 +25,18 @@ func shipsOf(g *Game) (players, bots int) {
 }
 
 func TestBotsFillUp(t *testing.T) {
-	g := New(1, 10, 60)
+	h := alone(1, 10, 60)
+	g := h.Game
 	step := func(ticks int) (players, bots int) {
 		for range ticks {
 			g.FillUp(10)
-			g.Step()
+			h.run(1)
 		}
 		return shipsOf(g)
 	}
 	var numbers []int
 	for range 3 {
-		number, ok := g.Join("somebody")
+		number, ok := g.Join("somebody", nil)
 		require.True(t, ok)
 		numbers = append(numbers, number)
 	}
@@ -45,7 +46,7 @@ func TestBotsFillUp(t *testing.T) {
 	players, bots = step(10)
 	require.Equal(t, []int{2, 8}, []int{players, bots})
 	for range 12 {
-		_, ok := g.Join("somebody")
+		_, ok := g.Join("somebody", nil)
 		require.True(t, ok)
 	}
 	players, bots = step(20)
@@ -65,25 +66,23 @@ func living(g *Game) (n int) {
 }
 
 func TestARestartBeginsARound(t *testing.T) {
-	g := New(1, 20, 60)
+	h := alone(1, 20, 60)
+	g := h.Game
 	g.FightSeconds = 100
-	for range 60 * 20 {
-		g.Step()
-	}
+	h.run(60 * 20)
 	match := g.status.Get(g.match)
 	require.Equal(t, Fight, match.Phase)
 	require.InDelta(t, longestPhase+1.5-20, float64(match.TimeLeft), 1)
 	require.Positive(t, match.Kills)
 	g.Restart()
-	g.Step()
+	h.run(1)
 	match = g.status.Get(g.match)
 	require.Equal(t, Warmup, match.Phase)
 	require.Zero(t, match.Kills)
 }
 
 func TestScatterMovesEveryShip(t *testing.T) {
-	g := New(1, 20, 60)
-	g.Step()
+	g := play(1, 20, 60, 1)
 	before := make([]vec, len(g.ships))
 	for number, e := range g.ships {
 		at, _, _, _ := g.body.Get(e)
@@ -125,11 +124,12 @@ func TestAPlayerIsSentWhatHeWishes(t *testing.T) {
 
 func TestAWorldIsComparedAtTheEnd(t *testing.T) {
 	for _, wrong := range []bool{false, true} {
-		p := newTable(1, 20, bad, 1)
+		p := newTable(1, 20, bad, 1, true)
 		g := p.guests[0]
-		g.Interpolate()
 		p.play(t, 300, true, nil)
-		server := NewReader(&p.Game.World, NewSchema())
+		schema, _ := NewSchema()
+		server := NewReader(&p.Game.World, schema)
+		p.Game.Pause(true)
 		p.settle(t)
 		census := server.Census(func(yield func(replication.NetID, ecs.Entity) bool) {
 			for id := range g.Client.Entities() {
@@ -143,7 +143,7 @@ func TestAWorldIsComparedAtTheEnd(t *testing.T) {
 		}
 		final := Final{Tick: uint32(p.server.Tick()), Entities: uint32(census.Entities), Sum: census.Sum}
 		require.NoError(t, replication.SendToClient(g.peer, final))
-		reader := NewReader(&g.world, NewSchema())
+		reader := NewReader(&g.world, schema)
 		for range mostTries + 60 {
 			p.play(t, 1, false, nil)
 			g.Compare(reader)

@@ -32,17 +32,23 @@ var (
 	bad     = netsim.Config{Loss: 0.1, Latency: 3, Jitter: 0.6, Duplicate: 0.05, Reorder: 0.05, ReorderBy: 6}
 )
 
-func newTable(players, bots int, network netsim.Config, seed uint64) *table {
+func newTable(players, bots int, network netsim.Config, seed uint64, interpolates ...bool) *table {
 	g := New(seed, bots, 60)
-	server := replication.NewServer(&g.World, NewSchema(), replication.WithSeed(seed))
-	t := &table{Host: NewHost(g, server, 60)}
+	schema, model := NewSchema()
+	server := replication.NewServer(&g.World, schema, replication.WithSeed(seed))
+	t := &table{Host: NewHost(g, server, model, 60)}
 	for i := range players {
 		p := &guest{world: ecs.NewWorld(), link: netsim.NewLink(seed+uint64(i), network)}
 		p.peer = server.Connect(p.link.Down.Send)
 		p.peer.SetSendInterval(3)
-		client := replication.NewClient(&p.world, NewSchema())
+		schema, model := NewSchema()
+		client := replication.NewClient(&p.world, schema)
 		client.SetSend(p.link.Up.Send)
 		p.Player = NewPlayer(BotName(i), &p.world, client)
+		if len(interpolates) > 0 && interpolates[0] {
+			p.Interpolate()
+		}
+		p.Predict(model)
 		t.guests = append(t.guests, p)
 	}
 	return t
@@ -107,7 +113,7 @@ func TestPlayersPlayThroughInputsAndMessages(t *testing.T) {
 		}
 		query := p.Game.bullets.Query(&p.Game.World)
 		for query.Next() {
-			_, _, bullet := query.Get()
+			_, _, bullet, _ := query.Get()
 			shots[bullet.Owner]++
 		}
 	}
@@ -150,28 +156,62 @@ func slicesOf(m map[uint16]string) (names []string) {
 }
 
 func TestInputsAreAllThatMovesAPlayersShip(t *testing.T) {
-	g := New(1, 1, 60)
-	number, ok := g.Join("Ada")
-	require.True(t, ok)
-	e := g.ships[number]
-	for range 120 {
-		g.Step()
-	}
+	p := newTable(1, 1, perfect, 1)
+	g, player := p.Game, p.guests[0]
+	controls := Controls{}
+	player.Steer = func() Controls { return controls }
+	p.play(t, 120, true, nil)
+	e := g.ships[player.Ship]
 	pos, heading, velocity, _ := g.body.Get(e)
 	require.Zero(t, *velocity, "no input, no thrust")
 	require.InDelta(t, 0, heading.angle(), 1e-6)
-	at := pos.vec()
 
 	pos.set(vec{})
-	g.Command(number, Controls{Course: math.Pi / 2, Thrust: 1, Fire: true})
-	shots := g.Tally.Shots
-	for range 60 {
-		g.Step()
-	}
+	controls = Controls{Course: math.Pi / 2, Thrust: 1, Fire: true}
+	_, ammo, _ := g.stock.Get(e)
+	rounds := ammo.Rounds
+	p.play(t, 62, true, nil) // two on the way
 	pos, heading, _, _ = g.body.Get(e)
-	require.InDelta(t, math.Pi/2, heading.angle(), 1e-6)
-	require.Greater(t, pos.vec().Y, 20.0, "from %v", at)
-	require.InDelta(t, 5, g.Tally.Shots-shots, 1, "one every %v s", reloadTime)
+	require.InDelta(t, math.Pi/2, heading.angle(), 0.01)
+	require.Greater(t, pos.vec().Y, 20.0)
+	_, ammo, _ = g.stock.Get(e)
+	require.InDelta(t, 4, int(rounds)-int(ammo.Rounds), 1, "one every %v s, and one is made from scrap", reloadTime)
+}
+
+// At any round trip, the own ship and its bullets answer in the same frame, and become what the server makes of them.
+// Without prediction, they wait for it.
+func TestTheOwnShipAnswersInTheSameFrame(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		p := newTable(1, 1, netsim.Config{Latency: 6}, 1, true)
+		g, player := p.Game, p.guests[0]
+		controls := Controls{}
+		player.Steer = func() Controls { return controls }
+		player.Late = late
+		p.play(t, 300, true, nil) // the fight has begun
+		place(g, player.Ship, vec{-300, -300}, 0)
+		place(g, 0, vec{300, 300}, 0)
+		g.players[0].present, *g.helm.Get(g.ships[0]) = true, Controls{} // it has no bot
+		p.play(t, 60, true, nil)
+
+		shots := g.Tally.Shots
+		before, ok := lookAt(&player.world, uint16(player.Ship))
+		require.True(t, ok)
+		controls = Controls{Thrust: 1, Fire: true}
+		p.play(t, 2, true, nil) // what is drawn is between two ticks
+		at, _ := lookAt(&player.world, uint16(player.Ship))
+		require.Equal(t, late, at == before, "from %v to %v", before, at)
+		p.play(t, 60, true, nil)
+		controls = Controls{Thrust: 1}
+		p.play(t, 60, true, nil)
+		stats := player.Predictor.Stats()
+		shots = g.Tally.Shots - shots
+		require.InDelta(t, 4, shots, 1)
+		require.Zero(t, stats.Refused)
+		if late {
+			shots = 0
+		}
+		require.EqualValues(t, shots, stats.Spawns)
+	}
 }
 
 func TestLeavingRemovesTheShip(t *testing.T) {
@@ -210,10 +250,10 @@ func TestLeavingRemovesTheShip(t *testing.T) {
 func TestTheArenaIsFull(t *testing.T) {
 	p := newTable(1, 4, perfect, 1)
 	for number := 4; number < maxShips; number++ {
-		_, ok := p.Game.Join("a crowd")
+		_, ok := p.Game.Join("a crowd", nil)
 		require.True(t, ok)
 	}
-	_, ok := p.Game.Join("one too many")
+	_, ok := p.Game.Join("one too many", nil)
 	require.False(t, ok)
 	guest := p.guests[0]
 	p.guests = nil // played here
@@ -232,18 +272,15 @@ func TestTheArenaIsFull(t *testing.T) {
 	require.Equal(t, replication.Reason{Code: ReasonFull, Text: "the arena is full"}, gone.Reason)
 }
 
-// A player without prediction sees a target that crosses late, by the round trip and more, and shoots where he sees
-// it. Bullets are judged by that, if he interpolates; without rewind all of these pass behind the target.
+// A player sees a target that crosses late, by the round trip and more, beside his own bullets, which are predicted, and
+// shoots where he sees it. Bullets are judged by that, if he interpolates; without rewind all of these pass behind the target.
 func TestShotsHitWhatTheShooterSaw(t *testing.T) {
 	for _, interpolates := range []bool{true, false} {
-		p := newTable(1, 1, netsim.Config{Latency: 6, Jitter: 1}, 1)
+		p := newTable(1, 1, netsim.Config{Latency: 6, Jitter: 1}, 1, interpolates)
 		g, shooter := p.Game, p.guests[0]
-		if interpolates {
-			shooter.Interpolate()
-		}
 		p.play(t, 300, true, nil) // the fight has begun
 		fires := false
-		shooter.Steer = func(replication.Tick) Controls {
+		shooter.Steer = func() Controls {
 			// The target crosses 40 units in front: 0.1 s of flight.
 			at, _ := lookAt(&shooter.world, 0)
 			return Controls{Course: math.Pi / 2, Fire: fires && math.Abs(at.X+0.1*topSpeed) < 3}
@@ -254,7 +291,7 @@ func TestShotsHitWhatTheShooterSaw(t *testing.T) {
 				fires = tick < 80
 				place(g, shooter.Ship, vec{}, math.Pi/2)
 				place(g, 0, vec{float64(tick-40) * topSpeed / 60, 40}, 0)
-				g.players[0].present, g.players[0].controls = true, Controls{} // it has no bot
+				g.players[0].present, *g.helm.Get(g.ships[0]) = true, Controls{} // it has no bot
 				p.play(t, 1, true, nil)
 				for _, hit := range g.hits {
 					if hit.shooter == shooter.Ship {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/interpolation"
+	"github.com/arche-replicate/arche-replicate/replication/predict"
 )
 
 // Player is the game on a client. It joins with a message, sees only the client's world, and steers
@@ -21,9 +22,12 @@ type Player struct {
 	// Shown is what interpolation shows, or nil: then the world has the newest states, and the server
 	// judges shots by the present.
 	Shown *interpolation.Interpolation
-	// Steer gives the input for a tick. It is Autopilot until somebody takes over. The own ship is
-	// shown as late as the others: it is not predicted.
-	Steer    func(tick replication.Tick) Controls
+	// Predictor predicts the own ship and its bullets, or is nil: then they are shown as late as the others. So they
+	// are with Late.
+	Predictor *predict.Predictor
+	Late      bool
+	// Steer gives the input for a tick. It is Autopilot until somebody takes over.
+	Steer    func() Controls
 	Ship     int // the number of the own ship, or -1
 	Peer     int // the number of this client at the server's inspector, or -1
 	Received MessageCounts
@@ -35,12 +39,18 @@ type Player struct {
 	Final           *Final
 	Compared, Equal bool
 
+	world    *ecs.World
 	tries    int
 	session  uint64 // in which it has joined
 	dt       float64
 	deaths   int
 	controls Controls // latest of Autopilot
 	rest     time.Duration
+
+	predicts  bool // it has not let go
+	predicted *generic.Filter1[predict.Predicted]
+	parked    *generic.Filter1[predict.Parked]
+	matches   *generic.Filter1[Match]
 
 	scene
 	tracks map[replication.NetID]track
@@ -49,6 +59,7 @@ type Player struct {
 	heading generic.Map[Heading]
 	stock   generic.Map2[Hull, Ammo]
 	crate   generic.Map2[Position, PowerUp]
+	speed   generic.Map2[Velocity, predict.Predicted]
 }
 
 const (
@@ -92,14 +103,20 @@ func NewPlayer(name string, w *ecs.World, client *replication.Client) *Player {
 		Ship:    -1,
 		Peer:    -1,
 		Client:  client,
+		world:   w,
 		tracks:  map[replication.NetID]track{},
 		body:    generic.NewMap2[Position, Ship](w),
 		heading: generic.NewMap[Heading](w),
 		stock:   generic.NewMap2[Hull, Ammo](w),
 		crate:   generic.NewMap2[Position, PowerUp](w),
+		speed:   generic.NewMap2[Velocity, predict.Predicted](w),
+
+		predicted: generic.NewFilter1[predict.Predicted](),
+		parked:    generic.NewFilter1[predict.Parked](),
+		matches:   generic.NewFilter1[Match](),
 	}
 	p.Steer = p.Autopilot
-	replication.OnInput(client, func(tick replication.Tick) Controls { return p.Steer(tick) })
+	replication.OnInput(client, func(replication.Tick) Controls { return p.Steer() })
 	replication.OnServerMessage(client, func(m Welcome) {
 		p.Ship, p.Peer, p.dt, p.deaths = int(m.Ship), int(m.Peer), 1/float64(m.TickRate), 0
 	})
@@ -122,6 +139,45 @@ func NewPlayer(name string, w *ecs.World, client *replication.Client) *Player {
 // Interpolate makes ships move smoothly, a moment late, and the server judge shots accordingly.
 func (p *Player) Interpolate() { p.Shown = interpolation.Attach(p.Client) }
 
+// Predict makes the own ship and its bullets move at once. Interpolate first, so that Steer sees what is shown.
+func (p *Player) Predict(m *Model) {
+	p.Predictor = predict.Attach(p.Client, m, func() Controls { return p.Steer() })
+	p.predicts = true
+}
+
+// letGo makes the predictor let go of everything with Late, and in a paused match, and go on afterwards.
+func (p *Player) letGo() {
+	if p.Predictor == nil {
+		return
+	}
+	on := !p.Late
+	for q := p.matches.Query(p.world); q.Next(); {
+		on = on && !q.Get().Paused
+	}
+	if on && !p.predicts {
+		for _, e := range p.Client.Entities() {
+			if _, ship := p.body.Get(e); ship != nil && int(ship.Number) == p.Ship {
+				p.Predictor.Predict(e, 0)
+			}
+		}
+	}
+	p.predicts = on
+	if on {
+		return
+	}
+	release := func(e ecs.Entity) {
+		if _, ok := p.Client.NetID(e); ok {
+			p.Predictor.Release(e, 0)
+		}
+	}
+	for q := p.predicted.Query(p.world); q.Next(); {
+		release(q.Entity())
+	}
+	for q := p.parked.Query(p.world); q.Next(); {
+		release(q.Entity())
+	}
+}
+
 // Frame brings the client's world up to date, and joins in every new session and after a break.
 func (p *Player) Frame(dt time.Duration) error {
 	if err := p.Client.Frame(dt); err != nil {
@@ -130,6 +186,7 @@ func (p *Player) Frame(dt time.Duration) error {
 	if p.Client.Status() != replication.StatusConnected {
 		return nil
 	}
+	p.letGo()
 	if !p.Human && p.deaths >= enoughDeaths && p.Leave() == nil {
 		p.rest = breakTime
 	}
@@ -187,8 +244,8 @@ func (p *Player) Compare(r *Reader) {
 }
 
 // Autopilot steers as a bot.
-func (p *Player) Autopilot(tick replication.Tick) Controls {
-	if me, ok := p.look(replication.Time{Tick: tick}); ok {
+func (p *Player) Autopilot() Controls {
+	if me, ok := p.look(replication.Time{Tick: p.Client.InputTick()}); ok {
 		p.controls = p.navigate(me)
 	} else {
 		p.controls.Fire = false // keep the other controls, so that every tick has an input
@@ -207,8 +264,8 @@ func (p *Player) shownAt(e ecs.Entity) (at replication.Time) {
 }
 
 // look makes a scene from the client's world for the tick of an input, at which the own ship has
-// moved on. Others are aimed at as they are shown, or as they will be at that tick if they are not
-// interpolated. It returns false if the own ship is not there or not alive.
+// moved on, unless it is predicted. Others are aimed at as they are shown, or as they will be at that
+// tick if they are not interpolated. It returns false if the own ship is not there or not alive.
 func (p *Player) look(input replication.Time) (me cockpit, ok bool) {
 	if p.Ship < 0 {
 		return me, false
@@ -236,10 +293,12 @@ func (p *Player) look(input replication.Time) (me cockpit, ok bool) {
 		shown := p.shownAt(e)
 		t := p.follow(id, shown, at.vec())
 		place := t.place
-		if own || p.Shown == nil {
+		if v, predicted := p.speed.Get(e); predicted != nil && v != nil {
+			t.velocity = v.vec()
+		} else if own || p.Shown == nil {
 			place = place.add(t.velocity.times(input.Sub(shown) * p.dt))
 		}
-		p.ships = append(p.ships, blip{place, t.velocity, ship.Alive})
+		p.ships = append(p.ships, blip{at: place, velocity: t.velocity, alive: ship.Alive})
 	}
 	return me, ok
 }

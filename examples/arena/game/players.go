@@ -6,20 +6,20 @@ import (
 
 	"github.com/mlange-42/arche/ecs"
 
-	"github.com/arche-replicate/arche-replicate/replication/rewind"
+	"github.com/arche-replicate/arche-replicate/replication"
 )
 
 // player is the player of a ship, if it is not a bot of the server.
 type player struct {
-	present  bool
-	name     string // keeps the string alive, which Arche's memory does not
-	controls Controls
-	view     rewind.View // what the player's client showed when it gave the controls
-	rewound  bool        // there is such a view, in this tick
+	present bool
+	name    string            // keeps the string alive, which Arche's memory does not
+	peer    *replication.Peer // nil: there is no client
+	safe    float64           // seconds that are left of the protection
+	fired   bool              // since the ship has come
 }
 
 // Join adds a ship for a player and returns its number, or false if there are too many ships.
-func (g *Game) Join(name string) (number int, ok bool) {
+func (g *Game) Join(name string, peer *replication.Peer) (number int, ok bool) {
 	for number = 0; number < len(g.ships); number++ {
 		if g.ships[number].IsZero() {
 			break
@@ -29,20 +29,47 @@ func (g *Game) Join(name string) (number int, ok bool) {
 		return 0, false
 	}
 	g.launch(number)
-	g.players[number] = player{present: true, name: name}
+	g.players[number] = player{present: true, name: name, peer: peer}
 	g.badge.Assign(g.ships[number], &Callsign{Name: name})
+	g.protect(number)
 	return number, true
+}
+
+// protectedTime is for how many seconds a player's ship takes no harm once it is there, unless it fires.
+const protectedTime = 3.0
+
+// protect gives the ship of a player who begins, maybe again, what bots lack.
+func (g *Game) protect(number int) {
+	p, e := &g.players[number], g.ships[number]
+	p.safe, p.fired = protectedTime, false
+	hull, _, _ := g.stock.Get(e)
+	hull.Points = fullHull
+	g.safe.Assign(e, &Protection{Left: protectedTime})
+}
+
+// endProtection counts down, and ends the protection of players who fired.
+func (g *Game) endProtection() {
+	for number := range g.players {
+		p := &g.players[number]
+		if p.safe <= 0 {
+			continue
+		}
+		p.safe -= g.dt
+		if p.fired {
+			p.safe = 0
+		}
+		if p.safe > 0 {
+			g.safe.Get(g.ships[number]).Left = uint8(math.Ceil(p.safe))
+		} else {
+			g.safe.Remove(g.ships[number])
+		}
+	}
 }
 
 // Leave takes a player's ship out of the arena.
 func (g *Game) Leave(number int) {
 	g.World.RemoveEntity(g.ships[number])
 	g.ships[number], g.radar.ships[number], g.players[number] = ecs.Entity{}, blip{}, player{}
-}
-
-// Command sets the player's controls from the next step on.
-func (g *Game) Command(number int, c Controls) {
-	g.players[number].controls, g.players[number].rewound = c, false
 }
 
 // FillUp launches or removes a bot if there are not as many ships, those of players included. It is

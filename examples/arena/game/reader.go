@@ -10,6 +10,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/predict"
 )
 
 // A Reader reads an entity as it is replicated: its components and the codes of their fields. It
@@ -19,6 +20,8 @@ type Reader struct {
 	world   *ecs.World
 	schema  *replication.Schema
 	columns []column
+
+	predicted, parked ecs.ID
 }
 
 // A column is a component of all entities.
@@ -26,19 +29,27 @@ type column struct {
 	name  string
 	of    func(e ecs.Entity) any // a pointer to it, nil if the entity has none
 	count int                    // of codes
+	state bool                   // the model changes it
 }
 
 // NewReader returns a reader for one world. Its list of components is written by hand: a missing
-// one would not be checked, so a test compares the list with NewSchema.
+// one would not be checked, so a test compares the list with NewSchema. It has what all clients get.
 func NewReader(w *ecs.World, s *replication.Schema) *Reader {
-	r := &Reader{world: w, schema: s}
+	r := &Reader{
+		world: w, schema: s,
+		predicted: ecs.ComponentID[predict.Predicted](w), parked: ecs.ComponentID[predict.Parked](w),
+	}
+	addColumn[Ship](r, s)
 	addColumn[Position](r, s)
 	addColumn[Heading](r, s)
-	addColumn[Ship](r, s)
-	addColumn[Hull](r, s)
 	addColumn[Ammo](r, s)
+	for i := range r.columns {
+		r.columns[i].state = true
+	}
+	addColumn[Hull](r, s)
 	addColumn[Score](r, s)
 	addColumn[Shield](r, s)
+	addColumn[Protection](r, s)
 	addColumn[Bullet](r, s)
 	addColumn[PowerUp](r, s)
 	addColumn[Match](r, s)
@@ -66,24 +77,38 @@ func (r *Reader) Codes(e ecs.Entity, dst []uint64) []uint64 { return r.CodesAfte
 // CodesAfter is Codes for an entity of the server, for which it returned before in the tick before; nil if it was not
 // there.
 func (r *Reader) CodesAfter(e ecs.Entity, before, dst []uint64) []uint64 {
+	return r.codes(e, before, dst, true)
+}
+
+// CodesBeside is Codes for an entity of a client, with those of the server in place of what the client predicts.
+func (r *Reader) CodesBeside(e ecs.Entity, server, dst []uint64) []uint64 {
+	return r.codes(e, server, dst, false)
+}
+
+// codes is Codes for an entity of which others are known: from the tick before, or of the server.
+func (r *Reader) codes(e ecs.Entity, others, dst []uint64, after bool) []uint64 {
+	ahead := r.world.Has(e, r.predicted) || r.world.Has(e, r.parked)
 	mask, had := len(dst), uint64(0)
-	if before != nil {
-		had, before = before[0], before[1:]
+	if others != nil {
+		had, others = others[0], others[1:]
 	}
 	dst = append(dst, 0)
-	for i, column := range r.columns {
-		var recorded []uint64
+	for i := range r.columns {
+		column := &r.columns[i]
+		var of []uint64
 		if had>>i&1 != 0 {
-			recorded, before = before[:column.count], before[column.count:]
+			of, others = others[:column.count], others[column.count:]
 		}
 		component := column.of(e)
 		switch {
+		case ahead && column.state && of != nil: // what is parked lacks the component
+			dst = append(dst, of...)
 		case component == nil:
 			continue
-		case recorded == nil:
-			dst = r.schema.Codes(component, dst)
+		case after && of != nil:
+			dst = r.schema.CodesAfter(component, of, dst)
 		default:
-			dst = r.schema.CodesAfter(component, recorded, dst)
+			dst = r.schema.Codes(component, dst)
 		}
 		dst[mask] |= 1 << i
 	}

@@ -20,6 +20,7 @@ type scene struct {
 type blip struct {
 	at, velocity vec
 	alive        bool
+	peaceful     bool // a player who has not fired yet
 }
 
 // crate is a power-up that nobody has taken yet.
@@ -87,13 +88,17 @@ func (s *scene) decide(me cockpit, enemy int) (course vec, attack bool) {
 	}
 }
 
-// nearestEnemy returns the index of the enemy that the ship can aim at and reach first, or -1.
+// nearestEnemy returns the index of the enemy that the ship can aim at and reach first, or -1. Peaceful ships are
+// enemies only if there are no others.
 func (s *scene) nearestEnemy(me cockpit) int {
 	at := s.ships[me.ship].at
 	enemy, soonest := -1, math.Inf(1)
 	for other, ship := range s.ships {
-		if other == me.ship || !ship.alive {
+		if other == me.ship || !ship.alive || ship.peaceful && enemy >= 0 && !s.ships[enemy].peaceful {
 			continue
+		}
+		if enemy >= 0 && s.ships[enemy].peaceful && !ship.peaceful {
+			enemy, soonest = -1, math.Inf(1)
 		}
 		to := ship.at.sub(at)
 		seconds := to.length() / topSpeed

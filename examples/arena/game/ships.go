@@ -6,14 +6,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Units and seconds.
 const (
-	shipRadius   = 7.0
-	turnRate     = 3.5   // radians per second
-	thrust       = 200.0 // per second squared
-	drag         = 1.6   // per second
-	topSpeed     = thrust / drag
-	respawnAfter = 2.0
+	respawnAfter = 2.0 // seconds
 
 	freshHull   = 5
 	fullHull    = 10 // the range of Hull.Points
@@ -34,7 +28,7 @@ func (g *Game) launch(number int) {
 		g.players = append(g.players, player{})
 	}
 	e := g.newShip.New()
-	_, _, ship, _, _, _, _, _, _ := g.newShip.Get(e)
+	_, _, ship, _, _, _, _, _, _, _, _ := g.newShip.Get(e)
 	ship.Number = uint16(number)
 	g.pilot.Get(e).Coward = g.rng.IntN(4)
 	g.ships[number] = e
@@ -81,44 +75,9 @@ func (g *Game) sweep() {
 			continue // its player has left
 		}
 		pos, _, velocity, ship := g.body.Get(e)
-		g.radar.ships[number] = blip{pos.vec(), velocity.vec(), ship.Alive}
+		p := &g.players[number]
+		g.radar.ships[number] = blip{pos.vec(), velocity.vec(), ship.Alive, p.present && !p.fired}
 	}
-}
-
-// moveShips moves all live ships. They bounce off the walls.
-func (g *Game) moveShips() {
-	for _, e := range g.ships {
-		if e.IsZero() {
-			continue
-		}
-		pos, heading, velocity, ship := g.body.Get(e)
-		if !ship.Alive {
-			continue
-		}
-		at, v, nose := pos.vec(), velocity.vec(), direction(heading.angle())
-		at = at.add(v.times(g.dt))
-		if bounce(&at.X, &v.X) {
-			nose.X = math.Copysign(nose.X, v.X)
-			heading.set(nose.angle())
-		}
-		if bounce(&at.Y, &v.Y) {
-			nose.Y = math.Copysign(nose.Y, v.Y)
-			heading.set(nose.angle())
-		}
-		pos.set(at)
-		velocity.set(v)
-	}
-}
-
-// bounce reflects one coordinate at the walls.
-func bounce(at, velocity *float64) bool {
-	const wall = Size - shipRadius
-	if math.Abs(*at) <= wall {
-		return false
-	}
-	*at = math.Copysign(wall, *at)
-	*velocity = -math.Copysign(*velocity, *at)
-	return true
 }
 
 // hit takes a point of the shield or the hull, and may destroy the ship. It invalidates pointers to
@@ -149,7 +108,7 @@ func (g *Game) hit(victim, shooter ecs.Entity) {
 
 // reviveShips respawns ships that have waited long enough.
 func (g *Game) reviveShips() {
-	for _, e := range g.ships {
+	for number, e := range g.ships {
 		if e.IsZero() {
 			continue
 		}
@@ -160,6 +119,9 @@ func (g *Game) reviveShips() {
 		pilot.Respawn -= g.dt
 		if pilot.Respawn <= 0 {
 			g.enter(e)
+			if g.players[number].present {
+				g.protect(number)
+			}
 			g.Tally.Respawns++
 		}
 	}

@@ -107,13 +107,15 @@ export class Dock {
 		this.refused.setAttribute("role", "alert");
 		this.ghosts = toggle("Ghosts", false, on => set("ghosts", on));
 		this.interpolation = toggle("Interpolation", true, on => set("interpolation", on, on ? "Interpolation on" : "Interpolation off"));
-		this.interpolation.element.classList.add("open");
+		this.prediction = toggle("Prediction", true, on => set("prediction", on, on ? "Prediction on" : "Prediction off"));
+		for (const t of [this.interpolation, this.prediction]) t.element.classList.add("open");
 		this.button = make("button", "amber toggle", "Break the network");
 		this.button.setAttribute("aria-expanded", "false");
 		this.button.addEventListener("click", () => this.open(!document.body.classList.contains("opened")));
 		this.ghosts.element.classList.add("push");
 		const bar = make("div", "bar", make("span", "shut", "Network"), make("h2", "open", "Break the network"), this.presets.element, this.summary,
-			make("span", "open seen-key", "seen"), this.refused, this.ghosts.element, this.interpolation.element, this.button);
+			make("span", "open seen-key", "seen"), this.refused, this.ghosts.element, this.interpolation.element, this.prediction.element,
+			this.button);
 
 		this.sliders = SLIDERS.map(kind => new Slider(kind, (v, final) => {
 			this.post({ [kind.key]: v }, final ? `${kind.label.split(",")[0]} ${kind.words(v)}` : "");
@@ -160,6 +162,7 @@ export class Dock {
 		this.rate.show(status.sendRate);
 		this.ghosts.input.checked = status.ghosts;
 		this.interpolation.input.checked = status.interpolation;
+		this.prediction.input.checked = status.prediction;
 		if (performance.now() - this.touched > 1000) this.radius.show(status.radius);
 	}
 

@@ -312,6 +312,12 @@ export class Field {
 			this.c.fillStyle = COLOURS[team];
 			this.c.fill();
 		}
+		this.c.beginPath(); // protected ships
+		this.each(SHIP, (x, y, team, angle, safe) => {
+			const r = team === YOU ? 34 : 15 * this.size;
+			if (safe > 0) { this.c.moveTo(x + r, y); this.c.arc(x, y, r, 0, 2 * Math.PI); }
+		});
+		this.pen("#f1f5f7", 1.5, [6, 4]);
 	}
 
 	// drawGhosts draws where the server has ships, and lines to where they are shown: at the ghost's distance.

@@ -249,6 +249,7 @@ class Page {
 		if (match.phase === "warm-up") return `Warm-up: guns work in ${clock(match.clock)}`;
 		if (match.phase === "over") return match.leaders[0] ? `Round over: ${match.leaders[0].name} wins with ${match.leaders[0].kills}` : "Round over";
 		if (own.ship < 0) return "Waiting for a ship";
+		if (own.alive && own.safe > 0) return `Protected for ${own.safe}\u00a0s, or until you fire`;
 		return own.alive ? "" : `Destroyed. Back in ${Math.max(1, Math.ceil(own.respawnIn))}\u00a0s`;
 	}
 
