@@ -54,10 +54,17 @@ const usage = `Arena: bots fight in a world that a server replicates to clients 
 
 Without flags it serves a page, where you play in a browser and break the network, and goes on until
 Ctrl-C. With -http= it plays for ten seconds in one process. A terminal shows the fight meanwhile;
-elsewhere it prints a line per second. It exits
-with 0 if all worlds became equal, or too little time was left to compare all of them, with 1
-if one did not or if the other side of -serve or -connect does not come, and with 2 if the
-flags are invalid. For the comparison at the end, links lose and delay nothing.
+elsewhere it prints a line per second.
+
+For two processes, start a server, which goes on until Ctrl-C, and clients, which go on until the
+server ends:
+
+  go run ./examples/arena -serve 127.0.0.1:9000
+  go run ./examples/arena -connect 127.0.0.1:9000 -clients 8
+
+It exits with 0 if all worlds became equal, or too little time was left to compare all of them, with
+1 if one did not or if the other side of -serve or -connect does not come, and with 2 if the flags
+are invalid. For the comparison at the end, links lose and delay nothing.
 
 `
 
@@ -71,8 +78,8 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.BoolVar(&c.json, "json", false, "print the result as one JSON object")
 	fs.IntVar(&c.ticks, "ticks", 0, "`number` of simulation steps to play (default: as many as -duration takes)")
 	fs.DurationVar(&c.duration, "duration", 10*time.Second,
-		"simulated time to play; without it,\n"+
-			"-serve and -connect play until one of them ends, and with a page until Ctrl-C")
+		"simulated time to play; without it, -serve and a page go on until Ctrl-C,\n"+
+			"-connect until the server ends")
 	fs.Uint64Var(&c.seed, "seed", 1, "same seed, same fight, same luck on the network")
 	fs.IntVar(&c.bots, "bots", 100, "`number` of ships of the server's bots; every client adds one")
 	fs.IntVar(&c.clients, "clients", 4, "`number` of clients, each with a world of its own;\n"+
@@ -89,7 +96,7 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.StringVar(&c.transport, "transport", "memory", "memory, or udp for a loopback socket per client, by the clock")
 	fs.StringVar(&c.http, "http", "127.0.0.1:8080",
 		"`address` of the page, or of the next port if nobody asks for one;\n"+
-			"empty: none, as with -headless, -json, -serve, -connect, -clients\nor -transport")
+			"empty: none, as with -headless, -json, -serve, -connect, -load, -clients\nor -transport")
 	fs.BoolVar(&c.open, "open", true, "open the page in a browser")
 	fs.StringVar(&c.serve, "serve", "", "be the server for clients that -connect to this UDP `address`;\n"+
 		"they simulate the bad network")

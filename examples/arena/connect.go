@@ -147,6 +147,9 @@ func (w *crew) frame(dt time.Duration) (present int, err error) {
 	return present, nil
 }
 
+// hasLeft reports whether a client goes before the fight is over.
+func (w *crew) hasLeft(c *client) bool { return !w.ended.IsZero() && !c.over }
+
 // played returns for how long the clients have played.
 func (w *crew) played() time.Duration {
 	switch {
@@ -168,7 +171,7 @@ func (w *crew) picture() *picture {
 	title := fmt.Sprintf("client 1: %d differ", first.Client.Stats().Diverged)
 	p := &picture{c: &w.c, ticks: ticks, limit: w.ticks(w.c.duration), views: []view{{title, &first.world}}}
 	if second := ticks / w.c.tickRate; w.costs.JSON == 0 || second > w.costs.second {
-		w.costs.JSON, w.costs.second = jsonBytes(first.reader, first.Client.Entities()), second
+		w.costs.JSON, w.costs.second = inPackets(jsonBytes(first.reader, first.Client.Entities())), second
 	}
 	p.figures = w.meter.figures(ticks, &w.c, &w.costs, w.rows())
 	return p

@@ -13,8 +13,8 @@ import (
 // cost is what replication without deltas would send a client each time, in bytes, and the age of the
 // baselines in use. Clients elsewhere know the second only.
 type cost struct {
-	Raw    int     // all entities as codes of fixed width
-	JSON   int     // all entities in encoding/json, measured once a second
+	Raw    int     // all entities as codes of fixed width, in packets
+	JSON   int     // all entities in encoding/json, in packets; measured once a second
 	Age    float64 // ticks from the baseline to an update, the mean of the latest second; 0 if unknown
 	second int     // of the latest measurement of JSON
 
@@ -31,6 +31,18 @@ func (c *cost) bytesPerSecond(sendRate int) (raw, json float64) {
 // [replication.ServerStats].
 const oldestCounted = 32
 
+// Of packets of state: the least that each has beside entities, a checksum and the shortest header, and how long it is.
+const (
+	headerBytes = 6
+	packetBytes = 1200
+)
+
+// inPackets adds to a state what its packets take.
+func inPackets(bytes int) int {
+	const room = packetBytes - headerBytes
+	return bytes + headerBytes*max(1, (bytes+room-1)/room)
+}
+
 // accountant keeps the cost up to date.
 type accountant struct {
 	cost
@@ -40,7 +52,7 @@ type accountant struct {
 // update measures the cost at a tick at which clients are sent state.
 func (a *accountant) update(m *match) {
 	stats := m.server.Stats()
-	a.Raw = (stats.RawBits + 7) / 8
+	a.Raw = inPackets((stats.RawBits + 7) / 8)
 	defer func() {
 		a.raw, a.json, a.sends = a.raw+float64(a.Raw), a.json+float64(a.JSON), a.sends+1
 	}()
@@ -49,7 +61,7 @@ func (a *accountant) update(m *match) {
 		return
 	}
 	a.second = second
-	a.JSON = jsonBytes(m.reader, m.entities())
+	a.JSON = inPackets(jsonBytes(m.reader, m.entities()))
 	count, sum := uint64(0), uint64(0)
 	for age := 1; age < len(a.ages); age++ { // without entries that had no baseline
 		n := stats.BaselineAges[age] - a.ages[age]

@@ -18,7 +18,8 @@ type figures struct {
 
 	traffic       traffic
 	elsewhere     bool
-	checks, wrong int // since the beginning, summed over all clients
+	nobody        bool // no client is there
+	checks, wrong int  // since the beginning, summed over all clients
 	trend         []float64
 }
 
@@ -95,7 +96,7 @@ func (m *meter) add(s sample, tickRate int) (kbits float64) {
 
 // figures computes the figures from measurements and what is known of clients.
 func (m *meter) figures(tick int, c *config, now *cost, rows []row) figures {
-	f := figures{age: now.Age}
+	f := figures{age: now.Age, nobody: true}
 	var roundTrip mean
 	for i, row := range rows {
 		f.traffic.Bytes += row.bytes
@@ -104,7 +105,10 @@ func (m *meter) figures(tick int, c *config, now *cost, rows []row) figures {
 		f.traffic.Seconds += row.seconds
 		f.checks += row.checks
 		f.wrong += row.Mismatches
-		roundTrip.add(row.RoundTrip)
+		if !row.left {
+			f.nobody = false
+			roundTrip.add(row.RoundTrip)
+		}
 		if i == 0 {
 			f.delay, f.starved, f.frames = row.delay, row.starved, row.frames
 		}

@@ -49,6 +49,7 @@ type guest struct {
 	left   int     // the step at which it left, or -1
 
 	compared, equal bool // with the world at the end
+	checks, wrong   int  // entities that it compared with hashes meanwhile, and of these, those that differed
 }
 
 func newMatch(c *config) *match {
@@ -79,6 +80,14 @@ func newMatch(c *config) *match {
 		for _, g := range m.guests {
 			if g.peer == from {
 				g.compared, g.equal = true, message.Equal
+			}
+		}
+	})
+	replication.OnClientMessage(m.server, func(from *replication.Peer, message game.Checked) {
+		for _, g := range m.guests {
+			if g.peer == from {
+				g.checks += int(message.Entities)
+				g.wrong += int(message.Wrong)
 			}
 		}
 	})
@@ -343,6 +352,7 @@ func (m *match) settle(result *report) error {
 		// The changes of the last step may not have been sent yet.
 		result.Converged = result.QuietTicks >= m.c.sendStep() && m.compare()
 	}
+	result.Left = len(m.guests) > 0 && m.present() == 0
 	return nil
 }
 

@@ -42,10 +42,26 @@ func (p *picture) clock() string {
 
 // savedOf returns the share of a rate that was saved, as text.
 func (f *figures) savedOf(rate float64) string {
-	if rate == 0 {
+	if f.nobody {
 		return "-"
 	}
-	return percent(1 - f.sent/rate)
+	return savedText(f.sent, rate)
+}
+
+// savedText returns which share of a rate in kbit/s is not sent; a dash where nothing, or next to nothing, is.
+func savedText(sent, of float64) string {
+	if share := 1 - sent/of; of > 0 && sent >= 0.5 && share < 0.9995 {
+		return percent(share)
+	}
+	return "-"
+}
+
+// sentText formats a bandwidth of those who are there.
+func (f *figures) sentText(format string) string {
+	if f.nobody {
+		return "-"
+	}
+	return fmt.Sprintf(format, f.sent)
 }
 
 // Sizes of a frame, in cells.
@@ -139,7 +155,11 @@ func (p *picture) drawFigures(c *canvas, y int) {
 			continue // not known to clients elsewhere
 		}
 		c.write(1, line, plainInk, rate.name)
-		c.writeRight(29, line, rate.ink, thousands(int(math.Round(rate.kbits)))+" kbit/s")
+		text := thousands(int(math.Round(rate.kbits)))
+		if rate.name == sent && f.nobody {
+			text = "-"
+		}
+		c.writeRight(29, line, rate.ink, text+" kbit/s")
 		c.drawBar(31, line, c.width-32, rate.ink, rate.kbits/max(most, 1))
 		line++
 	}
@@ -204,7 +224,7 @@ func (p *picture) drawBrief(c *canvas, y int) {
 	f := &p.figures
 	ink, _ := f.worlds()
 	x := c.write(1, y, ink, fmt.Sprintf("%d wrong", f.wrong))
-	c.write(x+2, y, plainInk, fmt.Sprintf("%.0f kbit/s, JSON %.0f, %s", f.sent, f.json, roundTripText(f.roundTrip,
+	c.write(x+2, y, plainInk, fmt.Sprintf("%s kbit/s, JSON %.0f, %s", f.sentText("%.0f"), f.json, roundTripText(f.roundTrip,
 		p.c.tickRate)))
 }
 

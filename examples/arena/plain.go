@@ -17,8 +17,8 @@ func (p *picture) plainRow() string {
 	} else {
 		leader = fmt.Sprintf("%.12s (%d)", printable(leader), kills)
 	}
-	return fmt.Sprintf("%5.1f s  %-7s  %-17s  %7.1f  %7.0f  %6s  %10s  %5d",
-		float64(p.ticks)/float64(p.c.tickRate), s.match.Phase, leader, f.sent, f.json, f.savedOf(f.json),
+	return fmt.Sprintf("%5.1f s  %-7s  %-17s  %7s  %7.0f  %6s  %10s  %5d",
+		float64(p.ticks)/float64(p.c.tickRate), s.match.Phase, leader, f.sentText("%.1f"), f.json, f.savedOf(f.json),
 		roundTripText(f.roundTrip, p.c.tickRate), f.wrong)
 }
 

@@ -159,7 +159,7 @@ func TestAnInterruptGivesTheTerminalBack(t *testing.T) {
 		require.Contains(t, text, "client 1: 0 ")
 		_, after, _ := strings.Cut(text, leaveSequence)
 		require.NotContains(t, after, "\x1b")
-		require.Contains(t, after, "check")
+		require.Contains(t, after, "comparison")
 	}
 }
 

@@ -76,6 +76,7 @@ type row struct {
 	Compared   bool    `json:"compared"` // with the server's world, after the fight
 	Equal      bool    `json:"equal"`    // the result
 
+	left            bool    // before the end
 	seconds         float64 // for which it was connected
 	bytes, refused  uint64
 	inputs, missed  uint64
@@ -96,7 +97,7 @@ func (m *match) rows() (rows []row) {
 		p := g.peer.Stats()
 		row := row{
 			Packets: p.Packets, Lost: p.Lost, RoundTrip: m.ticksOf(p.RoundTrip), Compared: g.compared, Equal: g.equal,
-			seconds: m.seconds(g), bytes: p.Bytes + p.MessageBytes, refused: p.RefusedPackets, inputs: p.Inputs,
+			left: g.left >= 0, seconds: m.seconds(g), bytes: p.Bytes + p.MessageBytes, refused: p.RefusedPackets, inputs: p.Inputs,
 			missed: p.InputsMissed,
 		}
 		if client := g.client; client != nil {
@@ -105,8 +106,11 @@ func (m *match) rows() (rows []row) {
 			row.Mismatches, row.checks, row.tooOld = client.mismatches, client.checks, client.tooOld
 			row.refused += s.RefusedPackets
 			row.predicted = client.predicted()
-		} else if g.compared {
-			row.checks = 1
+		} else {
+			row.checks, row.Mismatches = g.checks, g.wrong
+			if g.compared {
+				row.checks++
+			}
 		}
 		rows = append(rows, row)
 	}
@@ -121,7 +125,7 @@ func (w *crew) rows() (rows []row) {
 			Packets: s.Packets, RoundTrip: client.ticks(s.RoundTrip), InputDelay: client.ticks(s.InputDelay),
 			Delay:   tenth(max(0, 1000*shown.Delay.Seconds())),
 			Starved: saved(float64(shown.Frames-shown.Starved), float64(shown.Frames)), Mismatches: int(s.Diverged),
-			Compared: client.Compared, Equal: client.Equal, seconds: w.played().Seconds(),
+			Compared: client.Compared, Equal: client.Equal, left: w.hasLeft(client), seconds: w.played().Seconds(),
 			bytes: s.Bytes + s.MessageBytes, refused: s.RefusedPackets, missed: s.InputsMissed,
 			checks: int(s.HashesCompared), delay: shown.Delay, starved: shown.Starved, frames: shown.Frames,
 			predicted: client.predicted(),
@@ -163,7 +167,7 @@ func (m *match) judge(r *report) {
 	r.Checks, r.Mismatches, r.Refused = 0, 0, 0
 	for i, now := range m.rows()[:len(r.Rows)] {
 		row := &r.Rows[i]
-		row.Mismatches, row.Compared, row.Equal = now.Mismatches, now.Compared, now.Equal
+		row.Mismatches, row.Compared, row.Equal, row.left = now.Mismatches, now.Compared, now.Equal, now.left
 		r.Checks += now.checks
 		r.Mismatches += now.Mismatches
 		r.Unchecked += now.tooOld
@@ -183,7 +187,7 @@ func reportOf(crews []*crew, interrupted bool) *report {
 		for _, client := range w.clients {
 			r.Entities = max(r.Entities, client.reader.Census(client.Client.Entities()).Entities)
 			r.Converged = r.Converged && client.Equal
-			r.Left = r.Left || !client.over
+			r.Left = r.Left || w.hasLeft(client)
 		}
 	}
 	r.sumUp()

@@ -3,18 +3,19 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 )
 
-// manyRows is from how many clients elsewhere on their table has percentiles.
-const manyRows = 16
+// manyRows is how many clients have rows in the table; of more it has percentiles.
+const manyRows = 12
 
 // writeText writes the report as text, in lines of at most so many columns.
 func (r *report) writeText(out io.Writer, columns int) error {
 	text := r.verdict()
 	if r.Clients > 0 {
 		table := r.table()
-		if r.Role == "clients" && len(r.Rows) >= manyRows {
-			table = r.percentileTable()
+		if len(r.Rows) > manyRows {
+			table, text = r.percentileTable(), r.worlds()+" "+text
 		}
 		text = tableText(table) + "\n\n" + wrap(r.details()+"\n\n"+text, columns)
 	}
@@ -32,17 +33,20 @@ func (r *report) table() [][]string {
 		}
 		table = append(table, []string{
 			name, lost, fmt.Sprintf("%.1f", 8*row.Bytes/1000), roundTripText(row.RoundTrip, r.TickRate),
-			fmt.Sprint(row.Mismatches), worldText(row.Compared, row.Equal),
+			fmt.Sprint(row.Mismatches), row.world(),
 		})
 	}
 	all := row{
 		Lost: r.Lost, Bytes: r.BytesPerClientPerSecond, RoundTrip: r.RoundTripTicks, Mismatches: r.Mismatches,
-		Compared: true, Equal: r.Converged,
+		Compared: r.Converged, Equal: r.Converged, left: true,
 	}
+	differs := false
 	for _, row := range r.Rows {
 		add(fmt.Sprint(row.Client), row)
-		all.Compared = all.Compared && row.Compared
+		all.left = all.left && row.left
+		differs = differs || row.Compared && !row.Equal
 	}
+	all.Compared = all.Compared || differs
 	add("all", all)
 	return table
 }
@@ -53,15 +57,20 @@ func (r *report) percentileTable() [][]string {
 	for _, of := range []struct {
 		name   string
 		format string
+		role   string // that knows it; empty: all do
 		value  func(*row) float64
 	}{
-		{"kbit/s", "%.1f", func(row *row) float64 { return 8 * row.Bytes / 1000 }},
-		{"round trip, ms", "%.0f", func(row *row) float64 { return 1000 * row.RoundTrip / float64(r.TickRate) }},
-		{"inputs ahead, ticks", "%.1f", func(row *row) float64 { return row.InputDelay }},
-		{"shown late, ms", "%.0f", func(row *row) float64 { return row.Delay }},
-		{"starved frames, %", "%.2f", func(row *row) float64 { return 100 * row.Starved }},
-		{"entities wrong", "%.0f", func(row *row) float64 { return float64(row.Mismatches) }},
+		{"kbit/s", "%.1f", "", func(row *row) float64 { return 8 * row.Bytes / 1000 }},
+		{"round trip, ms", "%.0f", "", func(row *row) float64 { return 1000 * row.RoundTrip / float64(r.TickRate) }},
+		{"packets lost, %", "%.1f", "server", func(row *row) float64 { return 100 * float64(row.Lost) / max(float64(row.Packets), 1) }},
+		{"inputs ahead, ticks", "%.1f", "clients", func(row *row) float64 { return row.InputDelay }},
+		{"shown late, ms", "%.0f", "clients", func(row *row) float64 { return row.Delay }},
+		{"starved frames, %", "%.2f", "clients", func(row *row) float64 { return 100 * row.Starved }},
+		{"entities wrong", "%.0f", "", func(row *row) float64 { return float64(row.Mismatches) }},
 	} {
+		if of.role != "" && (of.role == "clients") != (r.Role == "clients") {
+			continue
+		}
 		cells := []string{of.name}
 		for _, value := range percentiles(r.Rows, of.value) {
 			cells = append(cells, fmt.Sprintf(of.format, value))
@@ -71,16 +80,35 @@ func (r *report) percentileTable() [][]string {
 	return table
 }
 
-// worldText describes the result of a world.
-func worldText(compared, equal bool) string {
+// world describes the result of a client's world.
+func (r *row) world() string {
 	switch {
-	case !compared:
-		return "left" // before the end
-	case equal:
+	case r.Compared && r.Equal:
 		return "equal"
-	default:
+	case r.Compared:
 		return "differs"
+	case r.left:
+		return "left" // before the end
+	default:
+		return "no answer"
 	}
+}
+
+// worlds counts what worlds were at the end.
+func (r *report) worlds() string {
+	var parts []string
+	for _, result := range []string{"equal", "differs", "left", "no answer"} {
+		n := 0
+		for i := range r.Rows {
+			if r.Rows[i].world() == result {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, fmt.Sprint(n, " ", result))
+		}
+	}
+	return "Worlds: " + strings.Join(parts, ", ") + "."
 }
 
 // details returns what the table lacks, and the meaning of its columns.
@@ -89,12 +117,14 @@ func (r *report) details() string {
 		return fmt.Sprintf("kbit/s: datagrams received. Wrong: entities that differed from hashes of the server. "+
 			"%.1f s of the fight, %s at the end.", float64(r.Ticks)/float64(r.TickRate), count(r.Entities, "entity"))
 	}
-	t := r.Tally
+	t, kbits := r.Tally, func(bytes float64) float64 { return 8 * bytes / 1000 }
+	sent := kbits(r.BytesPerClientPerSecond)
 	return fmt.Sprintf("kbit/s: datagrams to a client. Snapshots of all entities each time, quantised, at fixed width "+
-		"would take %.1f: %s is saved. JSON, by encoding/json, would take %.1f: %s.\n\n"+
-		"%s, %s at the end, %s spawned: %s, %s, %s, %s. %s joined, %s left. Inputs: %.2f %% in time.",
-		8*r.RawBytesPerClientPerSecond/1000, percent(r.Saved), 8*r.JSONBytesPerClientPerSecond/1000,
-		percent(r.SavedOfJSON), count(r.Ticks, "tick"), count(r.Entities, "entity"), thousands(r.Spawns),
+		"would take %.1f: %s saved. JSON, by encoding/json, would take %.1f: %s saved.\n\n"+
+		"%s, %s at the end, %s spawned: %s, %s, %s, %s. %s joined, %s left. In %.1f %% of the ticks a player's input was "+
+		"there in time; in the others the ship moved on as before.",
+		kbits(r.RawBytesPerClientPerSecond), savedText(sent, kbits(r.RawBytesPerClientPerSecond)),
+		kbits(r.JSONBytesPerClientPerSecond), savedText(sent, kbits(r.JSONBytesPerClientPerSecond)), count(r.Ticks, "tick"), count(r.Entities, "entity"), thousands(r.Spawns),
 		count(t.Shots, "shot"), count(t.Hits, "hit"), count(t.Deaths, "death"), count(t.Pickups, "pick-up"),
 		count(r.Announced.Joins, "player"), thousands(r.Announced.Leaves), 100*r.InputsInTime)
 }
@@ -108,7 +138,10 @@ func (r *report) verdict() string {
 	if r.Role != "clients" {
 		when = count(r.QuietTicks, "tick") + " after the last change, "
 	}
-	checks := count(r.Checks, "check") + " until then found nothing wrong."
+	checks := "found nothing wrong in " + count(r.Checks, "comparison") + " of an entity."
+	if r.Checks == 0 {
+		checks = "compared nothing before."
+	}
 	switch {
 	case r.Clients == 0:
 		return "No client came."
@@ -116,9 +149,14 @@ func (r *report) verdict() string {
 		return fmt.Sprintf("In %s of %s a client showed an entity other than it was on the server.",
 			thousands(r.Mismatches), count(r.Checks, "check"))
 	case r.Converged:
-		return fmt.Sprintf("%s became equal, %sand %s", worlds, when, checks)
-	case r.Interrupted || r.Left:
-		return "The fight was not over, so the worlds were not compared completely; " + checks
+		return fmt.Sprintf("%s became equal %sand clients %s", worlds, when, checks)
+	case r.Role == "clients" && (r.Interrupted || r.Left):
+		return "The fight was not over, so there was no comparison of whole worlds at the end. Clients " + checks
+	case r.Left:
+		return "No client was there at the end, so no whole worlds were compared then. Clients " + checks
+	case r.Interrupted:
+		return fmt.Sprintf("Not all clients answered within %d s, so not all whole worlds were compared at the end. Clients %s",
+			interruptedSeconds, checks)
 	default:
 		return "Not all worlds became equal."
 	}

@@ -101,7 +101,7 @@ func TestTheTableIsForPeople(t *testing.T) {
 	text := strings.Join(strings.Fields(stdout.String()), " ")
 	require.Contains(t, text, "3 players joined, 0 left")
 	require.Contains(t, text, "All worlds became equal")
-	require.Contains(t, text, "is saved")
+	require.Contains(t, text, " % saved")
 }
 
 // No packet may arrive until the network recovers.

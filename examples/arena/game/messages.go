@@ -75,6 +75,12 @@ type Compared struct {
 	Equal bool
 }
 
+// Checked reports, once a second, how many entities a client compared with hashes of the server since the last report.
+type Checked struct {
+	Entities uint16
+	Wrong    uint16 // of these, those that differed
+}
+
 // registerMessages adds messages and the input to the schema.
 func registerMessages(s *replication.Schema) {
 	replication.RegisterInput[Controls](s)
@@ -86,6 +92,7 @@ func registerMessages(s *replication.Schema) {
 	replication.RegisterMessage[Hit](s)
 	replication.RegisterMessage[Final](s)
 	replication.RegisterMessage[Compared](s)
+	replication.RegisterMessage[Checked](s)
 	replication.RegisterMessage[Wish](s)
 	replication.RegisterMessage[Status](s, replication.Unreliable(), replication.Immediate())
 }

@@ -2,6 +2,7 @@ package game
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/mlange-42/arche/ecs"
@@ -46,6 +47,11 @@ type Player struct {
 	deaths   int
 	controls Controls // latest of Autopilot
 	rest     time.Duration
+
+	reported struct { // to the server, by Checked
+		compared, diverged uint64
+		before             time.Duration
+	}
 
 	predicts  bool // it has not let go
 	predicted *generic.Filter1[predict.Predicted]
@@ -187,6 +193,7 @@ func (p *Player) Frame(dt time.Duration) error {
 		return nil
 	}
 	p.letGo()
+	p.report(dt)
 	if !p.Human && p.deaths >= enoughDeaths && p.Leave() == nil {
 		p.rest = breakTime
 	}
@@ -201,6 +208,20 @@ func (p *Player) Frame(dt time.Duration) error {
 		clear(p.tracks) // these ships may be gone
 	}
 	return nil
+}
+
+// report tells the server what was compared with its hashes.
+func (p *Player) report(dt time.Duration) {
+	r, s := &p.reported, p.Client.Stats()
+	if r.before += dt; r.before < time.Second || s.HashesCompared == r.compared {
+		return
+	}
+	m := Checked{
+		uint16(min(s.HashesCompared-r.compared, math.MaxUint16)), uint16(min(s.Diverged-r.diverged, math.MaxUint16)),
+	}
+	if replication.SendToServer(p.Client, m) == nil { // or later
+		r.compared, r.diverged, r.before = s.HashesCompared, s.Diverged, 0
+	}
 }
 
 // Leave gives the ship back. The next frame joins again, after a break if there is one.
