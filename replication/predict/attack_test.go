@@ -352,7 +352,7 @@ func TestRefusedSpawnsGoWhileNothingSettles(t *testing.T) {
 // TestChaos does everything at once, for what panics, grows or leaks.
 func TestChaos(t *testing.T) {
 	replicationtest.OneGoroutine(t)
-	n := uint64(60)
+	n := uint64(20)
 	if testing.Short() {
 		n = 6
 	}

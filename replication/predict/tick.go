@@ -77,13 +77,19 @@ func (t *Tick) Spawn(by ecs.Entity, key uint8, ids ...ecs.ID) ecs.Entity {
 // Despawn removes an entity that is simulated. At a client it stays in the world with the component [Parked], in case
 // that the server disagrees, until the server has removed it.
 //
-// Panics if the entity is not simulated here, or within a query.
+// Panics if the entity is not simulated here, if it has spawned something in this tick, or within a query.
 func (t *Tick) Despawn(e ecs.Entity) {
 	if !t.World.Alive(e) || !t.World.Has(e, t.end.simulated()) {
 		panic("predict: Despawn of an entity that is not simulated: use one that Tick.Query returns")
 	}
 	if t.World.IsLocked() {
 		panic("predict: Despawn within a query: note what is to go, and do it behind the loop")
+	}
+	for n := range t.keys {
+		if n.by == e {
+			panic("predict: Despawn of an entity that has spawned something in this tick, which nobody could name then: " +
+				"spawn by the one that has spawned this one, or despawn it in the next tick")
+		}
 	}
 	t.end.despawn(e)
 }

@@ -16,6 +16,18 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
+// The traps of prediction, and where else they are tested:
+//
+//	 4  a state of a tick that is not simulated yet    the frames of TestTrap03NoRollbackAfterInterruptions
+//	 7  corrections at the moment drawn last           TestFigures, visible_step_quanta
+//	 8  effects of missed inputs                       TestFigures, Shots
+//	 9  confirmed and removed after the rollback       TestFigures, Shots
+//	10  one miss, two rollbacks                        TestFigures, rollbacks_per_miss
+//	12  predicted while it moves                       TestFigures, Motion
+//	13  rounding                                       TestTrap13RoundingStopsWhatIsSlow
+//	14 to 16  rows, maps, clocks, what is no State     SyncTest
+//	25  products and sums that are rounded once        the arena between arm64 and 386
+
 var startTicks = []uint32{1, 1<<31 + 5, 1<<32 - 700}
 
 // predicted reports whether the own ship is.
@@ -402,6 +414,15 @@ func TestTrap23StepsThatGoWrong(t *testing.T) {
 		"oh dear":     func(*play, *Tick) { panic("oh dear") },
 		"query open":  func(_ *play, t *Tick) { q := t.Query(ecs.ComponentID[Position](t.World)); q.Next() },
 		"replication": func(p *play, _ *Tick) { _ = p.client.Frame(time.Millisecond) },
+		"has spawned something": func(_ *play, t *Tick) {
+			id := ecs.ComponentID[Move](t.World)
+			var by ecs.Entity
+			for q := t.Query(id); q.Next(); {
+				by = q.Entity()
+			}
+			t.Spawn(by, 9)
+			t.Despawn(by)
+		},
 		"not simulated": func(_ *play, t *Tick) {
 			t.Despawn(t.World.NewEntity(ecs.ComponentID[Position](t.World)))
 		},
@@ -613,4 +634,19 @@ func TestAParkedShipIsLetGo(t *testing.T) {
 	p.predict.Predict(p.own(), 0)
 	p.run(1)
 	p.quiet(t, 3)
+}
+
+// TestTrap13RoundingStopsWhatIsSlow: Exact changes the game, at both ends alike.
+func TestTrap13RoundingStopsWhatIsSlow(t *testing.T) {
+	for _, c := range []struct {
+		states []StateOption
+		moves  bool
+	}{{nil, true}, {[]StateOption{Exact()}, false}} {
+		p := newPlay(t, setting{seed: 1, oneWay: 40}, &rules{damping: 1, states: c.states})
+		get[Velocity](&p.world, p.ship).X = 0.25 // 0.0042 a tick, less than half a step
+		p.run(8)
+		a, b := get[Position](&p.world, p.ship).X, get[Position](&p.mirror, p.own()).X
+		require.Equal(t, c.moves, a > 1)
+		require.Equal(t, c.moves, b > 1)
+	}
 }
