@@ -21,6 +21,7 @@ type breaker struct {
 	preset  string
 	healed  bool        // for good
 	dark    *time.Timer // ends the blackout; nil without one
+	lightAt time.Time   // when it ends
 }
 
 const blackout = 5 * time.Second
@@ -34,7 +35,7 @@ type settings struct {
 	Reorder       float64 `json:"reorder"`
 	BandwidthKbit float64 `json:"bandwidthKbit"` // 0: unlimited
 	Preset        string  `json:"preset"`
-	Blackout      bool    `json:"blackout"`
+	BlackoutMs    float64 `json:"blackoutMs"` // left; 0: none
 	Frozen        bool    `json:"frozen"`
 }
 
@@ -116,6 +117,7 @@ func (b *breaker) change(request io.Reader) (action string, err error) {
 	}
 	b.profile, b.preset = p, preset
 	if r.Action == "blackout" && b.dark == nil {
+		b.lightAt = time.Now().Add(blackout)
 		b.dark = time.AfterFunc(blackout, func() {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -139,9 +141,13 @@ func (b *breaker) settings() settings {
 	defer b.mu.Unlock()
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	p := &b.profile
+	left := time.Duration(0)
+	if b.dark != nil {
+		left = max(time.Until(b.lightAt), time.Millisecond)
+	}
 	return settings{
 		Loss: p.Loss, LatencyMs: ms(p.Latency), JitterMs: ms(p.Jitter), Duplicate: p.Duplicate, Reorder: p.Reorder,
-		BandwidthKbit: float64(p.Bandwidth) * 8 / 1000, Preset: b.preset, Blackout: b.dark != nil,
+		BandwidthKbit: float64(p.Bandwidth) * 8 / 1000, Preset: b.preset, BlackoutMs: ms(left),
 	}
 }
 

@@ -172,7 +172,7 @@ func TestSettingsOfTheNetwork(t *testing.T) {
 	require.InDelta(t, 1, b.network.Profile().Loss, 0)
 	change(`{"loss":0.2}`) // takes effect afterwards
 	require.InDelta(t, 1, b.network.Profile().Loss, 0)
-	require.True(t, b.settings().Blackout)
+	require.InDelta(t, 5000, b.settings().BlackoutMs, 1000)
 	b.heal()
 	require.Equal(t, netsim.Profile{}, b.network.Profile())
 	change(`{"loss":0.2}`)

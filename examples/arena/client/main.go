@@ -269,6 +269,8 @@ func (c *client) status() object {
 	lamp := c.lamp.state(now)
 	o.text("lamp", lamp)
 	o.known("lampTick", float64(tick), lamp == "equal")
+	o.known("equalAgo", now.Sub(c.lamp.equalAt).Seconds(), !c.lamp.equalAt.IsZero())
+	o.known("silent", now.Sub(c.lamp.arrivedAt).Seconds(), !c.lamp.arrivedAt.IsZero())
 	o.integer("compared", int(stats.HashesCompared))
 	o.integer("diverged", int(stats.Diverged))
 	o.known("delay", float64(shown.Delay.Milliseconds()), shown.Delay > 0)
@@ -289,10 +291,14 @@ func (c *client) status() object {
 type lamp struct {
 	compared, diverged uint64
 	equalAt, differsAt time.Time // the latest comparisons
+	bytes              uint64
+	arrivedAt          time.Time // a state
 }
 
-// lampTime is for how long a comparison counts.
-const lampTime = 3 * time.Second
+const (
+	lampTime   = 3 * time.Second         // for how long a comparison counts
+	silentTime = 1100 * time.Millisecond // after which nothing is said of the present: servers send once a second
+)
 
 func (l *lamp) update(s replication.ClientStats, now time.Time) {
 	if s.Diverged > l.diverged {
@@ -301,10 +307,15 @@ func (l *lamp) update(s replication.ClientStats, now time.Time) {
 		l.equalAt = now
 	}
 	l.compared, l.diverged = s.HashesCompared, s.Diverged
+	if s.Bytes != l.bytes {
+		l.bytes, l.arrivedAt = s.Bytes, now
+	}
 }
 
 func (l *lamp) state(now time.Time) string {
 	switch {
+	case now.Sub(l.arrivedAt) > silentTime:
+		return "silent"
 	case now.Sub(l.differsAt) < lampTime:
 		return "differs"
 	case now.Sub(l.equalAt) < lampTime:

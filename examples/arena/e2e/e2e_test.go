@@ -38,6 +38,11 @@ const limit = 90 * time.Second
 // printed.
 func startArena(t *testing.T, flags ...string) (url string, end func() string) {
 	t.Helper()
+	return startArenaIn(t, "../../..", flags...)
+}
+
+func startArenaIn(t *testing.T, directory string, flags ...string) (url string, end func() string) {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "arena")
 	build := exec.Command("go", "build", "-o", program, "./examples/arena")
 	build.Dir = "../../.."
@@ -45,7 +50,7 @@ func startArena(t *testing.T, flags ...string) (url string, end func() string) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	arena := exec.Command(program, append([]string{"-http", "127.0.0.1:0", "-open=false"}, flags...)...)
-	arena.Dir = build.Dir
+	arena.Dir = directory
 	out, err := arena.StdoutPipe()
 	check(t, err)
 	arena.Stderr = os.Stderr
@@ -66,7 +71,7 @@ func startArena(t *testing.T, flags ...string) (url string, end func() string) {
 		<-done
 		err := arena.Wait()
 		text := strings.Join(lines, "\n")
-		if err != nil || !strings.Contains(text, "client  lost") {
+		if err != nil || !strings.Contains(text, "client  lost") && !strings.Contains(text, "No client came") {
 			t.Errorf("Ctrl-C does not end with the table: %v\n%s", err, text)
 		}
 		return text
@@ -351,6 +356,7 @@ func TestPage(t *testing.T) {
 			}
 		}
 	}
+	ada.toTheMiddle()
 	ada.shoot("desktop-play")
 	ada.click("Break the network")
 	ada.post(`{preset: "lan"}`)
@@ -392,7 +398,22 @@ func TestPage(t *testing.T) {
 	ada.post(`{preset: "home"}`)
 	dark := ada.status().Tick
 	ada.click("Blackout 5 s")
-	time.Sleep(5 * time.Second)
+	dawn := time.Now().Add(5 * time.Second)
+	time.Sleep(2500 * time.Millisecond)
+	if text := ada.text("#net .ri-lamp"); strings.Contains(text, "equal\n") || !strings.Contains(text, "Nothing arrives") ||
+		!strings.Contains(text, "ago") {
+		t.Errorf("in a blackout the lamp says %q", text)
+	}
+	if text := ada.text(".acts"); !strings.Contains(text, "s left") {
+		t.Errorf("nothing counts down: %q", text)
+	}
+	for _, of := range []string{"#net .ri-compare", "#chip"} {
+		if text := ada.text(of); strings.Contains(text, "100.0") {
+			t.Errorf("nothing is sent, and that saves: %q", text)
+		}
+	}
+	ada.shoot("desktop-blackout")
+	time.Sleep(time.Until(dawn))
 	back := time.Now()
 	for _, p := range []*tab{ada, zoe} {
 		p.until("recovered", 2*time.Second-time.Since(back), func(s status) bool {
@@ -440,6 +461,15 @@ func TestPage(t *testing.T) {
 	check(t, chromedp.Do(zoe.ctx, chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile, chromedp.EmulateTouch)))
 	time.Sleep(time.Second)
 	zoe.shoot("phone-play")
+	js[int](zoe, `document.querySelectorAll("#tabs button")[1].click(), 1`)
+	time.Sleep(time.Second)
+	zoe.shoot("phone-break")
+	if text := zoe.text("#chip"); !strings.Contains(text, "kbit/s") || !strings.Contains(text, "equal") || !js[bool](zoe, `!!document.querySelector("#chip").offsetParent`) {
+		t.Errorf("with the drawer open one sees %q", text)
+	}
+	js[int](zoe, `document.querySelectorAll("#tabs button")[2].click(), 1`)
+	time.Sleep(time.Second)
+	zoe.shoot("phone-match")
 	step("done")
 
 	consoleIsQuiet(t)
@@ -449,6 +479,37 @@ func TestPage(t *testing.T) {
 	if text := end(); strings.Count(text, "  equal\n") < 2 {
 		t.Errorf("the worlds of two tabs are not equal at the end:\n%s", text)
 	}
+}
+
+// toTheMiddle teleports all until this player is where others fight.
+func (p *tab) toTheMiddle() {
+	p.t.Helper()
+	for range 20 {
+		p.post(`{action: "teleport"}`)
+		time.Sleep(300 * time.Millisecond)
+		if own := p.status().Own; math.Hypot(own.X, own.Y) < 200 {
+			return
+		}
+	}
+}
+
+// text returns the words of an element.
+func (p *tab) text(selector string) string {
+	p.t.Helper()
+	return js[string](p, fmt.Sprintf(`document.querySelector(%q).innerText.replace(/[\u00a0\u202f]/g, " ")`, selector))
+}
+
+// TestWithoutTheRepository: a program that is started elsewhere cannot compile the client, and the page says so.
+func TestWithoutTheRepository(t *testing.T) {
+	url, _ := startArenaIn(t, t.TempDir())
+	p := openTab(t, startBrowser(t), "Ada", url, "")
+	p.compiled()
+	time.Sleep(time.Second)
+	if text := p.text("#cover"); !strings.Contains(text, "The client does not compile") || strings.Contains(text, "Compiling") ||
+		!strings.Contains(text, "run the arena in a clone of its repository") {
+		t.Errorf("the page says %q", text)
+	}
+	p.shoot("failed")
 }
 
 // loss drags the page's slider to so many percent, and returns what the network has then. It calls seen after each step.

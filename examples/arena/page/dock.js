@@ -4,6 +4,7 @@ import { number } from "/debug/replication/inspect.js";
 import { json, make, put } from "./dom.js";
 
 const PRESETS = [["perfect", "Perfect"], ["lan", "LAN"], ["home", "Home"], ["mobile", "Mobile"], ["awful", "Awful"]];
+const PAUSE = 3000; // ms
 const EVERYTHING = 1460; // a radius that reaches from corner to corner
 
 const percent = v => `${number(100 * v, Math.round(1000 * v) % 10 ? 1 : 0)}\u00a0%`;
@@ -92,6 +93,8 @@ export class Dock {
 		this.settings = null;
 		this.wanted = null;  // to be posted
 		this.touched = -1e9; // when something was changed here
+		this.lightAt = this.resumes = 0; // when the blackout, and the pause, end
+		this.silentSince = null; // without acks
 		this.element = element;
 		this.build(element);
 		this.ask();
@@ -132,21 +135,56 @@ export class Dock {
 			b.addEventListener("click", () => done(b));
 			return b;
 		};
+		const now = () => performance.now();
 		const action = (name, words) => act(words, () => this.post({ action: name }, words));
 		const acks = act("Stop acks", b => {
 			const on = b.getAttribute("aria-pressed") !== "true";
 			b.setAttribute("aria-pressed", String(on));
 			set("stopAcks", on, on ? "Acks stopped" : "Acks again");
+			this.silentSince = on ? now() : null;
+			this.count();
 		});
 		acks.setAttribute("aria-pressed", "false");
+		acks.title = "Nothing that this tab sends arrives, until you press again: no acks, no inputs. Baselines get older. " +
+			"The server stops sending after about 3\u00a0s without acks: that is what it does without an answer.";
+		const dark = action("blackout", "Blackout 5\u00a0s"), pause = act("Pause 3\u00a0s", () => {
+			this.resumes = now() + PAUSE;
+			set("pauseClient", PAUSE, "Client paused 3\u00a0s");
+			this.count();
+		});
+		dark.title = "For 5\u00a0s nothing arrives at the server or at any player. Then all go on by themselves.";
+		pause.title = "This tab's client stands still for 3\u00a0s, as a page in the background does. Then it catches up.";
+		this.timed = [[dark, "Blackout", "Blackout 5\u00a0s", () => this.lightAt], [pause, "Paused", "Pause 3\u00a0s", () => this.resumes]];
+		this.acks = acks;
+		const teleport = action("teleport", "Teleport all"), reset = action("reset", "Reset match");
+		teleport.title = "All ships are somewhere else at once.";
+		reset.title = "A new round begins for all.";
 		const column = (name, ...children) => make("div", name, ...children);
 		this.panel = make("div", "panel",
 			column("", ...this.sliders.slice(0, 3).map(s => s.element)), column("", ...this.sliders.slice(3).map(s => s.element)),
 			column("", make("div", "choice", "Coding", this.coding.element), make("div", "choice", "Packets/s", this.rate.element), this.radius.element),
-			column("acts", action("blackout", "Blackout 5\u00a0s"), acks,
-				act("Pause client", () => set("pauseClient", 3000, "Client paused 3\u00a0s")), action("teleport", "Teleport all"),
-				action("reset", "Reset match")));
+			column("acts", dark, acks, pause, teleport, reset),
+			make("p", "", "Network, blackout, teleport and reset: for all players and tabs. The switches, coding, packets/s, radius, acks and pause: for this tab."));
 		element.append(bar, this.panel);
+	}
+
+	// count counts down on the buttons what lasts for a time.
+	count() {
+		for (const [b, words, still, end] of this.timed) {
+			const left = Math.ceil((end() - performance.now()) / 1000);
+			put(b, left > 0 ? `${words}, ${left}\u00a0s left` : still);
+			b.setAttribute("aria-pressed", String(left > 0));
+		}
+		put(this.acks, this.silentSince === null ? "Stop acks" : `No acks for ${Math.floor((performance.now() - this.silentSince) / 1000)}\u00a0s`);
+	}
+
+	// happens says what is broken now.
+	happens() {
+		const left = end => Math.ceil((end - performance.now()) / 1000);
+		if (left(this.lightAt) > 0) return `Blackout: nothing arrives, for ${left(this.lightAt)}\u00a0s more`;
+		if (left(this.resumes) > 0) return `This client is paused for ${left(this.resumes)}\u00a0s more`;
+		if (this.silentSince === null) return "";
+		return performance.now() - this.silentSince < 3000 ? "No acks: baselines get older" : "No acks: without an answer, the server sends no more";
 	}
 
 	open(on) {
@@ -158,6 +196,7 @@ export class Dock {
 
 	// own shows the settings of this client.
 	own(status = this.arena.status()) {
+		this.count();
 		this.coding.show(status.coding);
 		this.rate.show(status.sendRate);
 		this.ghosts.input.checked = status.ghosts;
@@ -177,9 +216,11 @@ export class Dock {
 
 	show(s) {
 		this.settings = s;
+		this.lightAt = s.blackoutMs ? performance.now() + s.blackoutMs : 0;
+		this.count();
 		for (const slider of this.sliders) slider.show(s[slider.kind.key]);
 		this.presets.show(s.preset);
-		put(this.summary, s.blackout ? "Blackout: nothing arrives"
+		put(this.summary, s.blackoutMs ? "Blackout: nothing arrives"
 			: `${percent(s.loss)} loss, ${number(s.latencyMs)}\u00a0ms ±\u00a0${number(s.jitterMs)}\u00a0ms each way`);
 	}
 

@@ -32,7 +32,8 @@ async function compile() {
 			const s = await json("/status");
 			server("done");
 			const share = s.of ? s.packages / s.of : 1 - Math.exp(-s.seconds / 13);
-			progress(s.done ? 0.95 : 0.9 * Math.min(share, 1), s.seconds);
+			progress(s.done ? 0.95 : 0.9 * Math.min(share, 1), s.error ? undefined : s.seconds);
+			put($("doing"), s.error ? "The client does not compile" : "Compiling the client…");
 			code(s.done ? "done" : "now", s.of && !s.done ? `${s.packages} of ${s.of} packages` : "");
 			fail(s.error);
 			if (s.done) return;

@@ -1,6 +1,6 @@
 // The game: draws each frame, writes what there is to read, and feeds the instruments.
 
-import { combine, from, number, panels } from "/debug/replication/inspect.js";
+import { combine, from, number, panels, saved } from "/debug/replication/inspect.js";
 import { $, json, make, put } from "./dom.js";
 import { Dock } from "./dock.js";
 import { Field } from "./draw.js";
@@ -10,7 +10,26 @@ const NONE = "–", PER_SECOND = 4;
 const TABS = ["net", "dock", "match"];
 const icon = d => `<svg viewBox="0 0 16 18" aria-hidden="true"><path d="${d}"/></svg>`;
 const NEEDLE = icon("M8 0 13 18 8 14 3 18Z"), CHEVRON = icon("M8 0 16 18 8 12 0 18Z");
+const counted = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 const clock = s => `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, "0")}`;
+
+// legend explains what is drawn.
+function legend() {
+	const list = make("dl", "legend"), sign = (shape, words) => {
+		const dt = make("dt");
+		dt.innerHTML = `<svg viewBox="0 0 16 16" aria-hidden="true">${shape}</svg>`;
+		list.append(make("div", "", dt, make("dd", "", words)));
+	};
+	const frame = '<path d="M8 1 15 8 8 15 1 8Z"/>', needle = '<path d="M8 0 13 16 8 12 3 16Z"/>';
+	sign(frame + '<path d="M5 8H11M8 5V11"/>', "hull");
+	sign(frame + '<path d="M5 8H11"/>', "ammo");
+	sign(`<g class="faint">${needle}</g>`, "wreck");
+	sign(needle, "ghost");
+	sign('<circle cx="8" cy="8" r="7" stroke-dasharray="3 2"/>', "protected");
+	sign('<path class="blue" d="M1 9A7 7 0 0 1 15 9"/>', "your shield");
+	sign('<path class="blue" d="M0 8H8"/><path class="amber" d="M8 8H16"/>', "the leader's kills, yours");
+	return list;
+}
 
 // remember gives the client the player's name of last time: it takes it from the address.
 export function remember(name) {
@@ -72,12 +91,14 @@ class Meter {
 	lamp() {
 		const s = this.status;
 		if (s.lamp === "equal" && s.lampTick !== null) this.equalAt = s.lampTick;
-		const at = this.equalAt === null ? "" : number(this.equalAt);
+		const at = this.equalAt === null ? "" : number(this.equalAt), ago = Math.floor(s.equalAgo ?? 0);
+		const before = at && `last equal ${ago}\u00a0s ago, at tick ${at}`;
 		switch (s.state === "lost" ? "unknown" : s.lamp) {
-		case "equal": return { state: "equal", text: "Worlds equal", detail: `at tick ${at}` };
-		case "differs": return { state: "differs", text: "Worlds differ", detail: at && `last equal at ${at}` };
+		case "equal": return { state: "equal", text: "Worlds equal", detail: ago < 2 ? `at tick ${at}` : `${ago}\u00a0s ago, at tick ${at}` };
+		case "differs": return { state: "differs", text: "Worlds differ", detail: before };
+		case "silent": return { state: "unknown", text: `Nothing arrives for ${Math.floor(s.silent ?? 0)}\u00a0s`, detail: before };
 		}
-		return { state: "unknown", text: "Not compared", detail: at && `last equal at ${at}` };
+		return { state: "unknown", text: "Not compared", detail: before };
 	}
 }
 
@@ -115,6 +136,7 @@ class Page {
 		this.standing = make("p");
 		this.table = make("ol");
 		$("match").append(make("label", "", "Name", field), this.standing, this.table, sound);
+		for (const place of [$("keys"), $("match")]) place.append(legend());
 		this.names = [$("name"), field];
 		for (const input of this.names) {
 			input.addEventListener("change", () => this.rename(input.value.trim()));
@@ -200,11 +222,12 @@ class Page {
 		const [facts, ghosts] = $("facts").children;
 		put(facts, `${number(s.entities)} entities, ${this.frames.length} frames/s`);
 		const error = s.ghostError;
-		put(ghosts, s.ghosts ? `Ghosts: outline is the server's truth, error ${error === null ? NONE : number(error, 2) + " units"}` : "");
+		put(ghosts, s.ghosts ? `Ghosts: outlines, where the server has the ships now, ${error === null ? NONE : number(error)
+			+ "\u00a0units"} ahead of what you see: that is latency. A ship is 14 units across.` : "");
 		this.writeLeaders(match);
-		const [figure, saved, lamp] = $("chip").children, { kbits, costs } = this.meter, l = this.meter.lamp();
-		put(figure.firstChild, number(kbits));
-		put(saved, `${kbits === null || !costs?.jsonKbit ? NONE : number(100 * (1 - kbits / costs.jsonKbit), 1)}\u00a0% saved`);
+		const [figure, less, lamp] = $("chip").children, { kbits, costs } = this.meter, l = this.meter.lamp();
+		put(figure.firstChild, number(s.state === "connected" ? kbits : null));
+		put(less, s.state === "connected" ? saved(kbits, costs?.jsonKbit) : NONE);
 		put(lamp, `${{ equal: "✓", differs: "✕" }[l.state] ?? NONE} ${l.text}`);
 		lamp.className = l.state;
 		$("chip").hidden = false;
@@ -241,10 +264,12 @@ class Page {
 			});
 		}
 		const { own } = this.status;
-		put(this.standing, `${match.phase}, ${match.players} ${match.players === 1 ? "player" : "players"}. You: ${own.kills} kills, ${own.deaths} deaths.`);
+		put(this.standing, `${match.phase}, ${counted(match.players, "player")}. You: ${counted(own.kills, "kill")}, ${counted(own.deaths, "death")}.`);
 	}
 
 	note({ state, own, match }) {
+		const broken = this.dock.happens();
+		if (broken) return broken;
 		if (state !== "connected") return state === "lost" ? "" : "Connecting…";
 		if (match.phase === "warm-up") return `Warm-up: guns work in ${clock(match.clock)}`;
 		if (match.phase === "over") return match.leaders[0] ? `Round over: ${match.leaders[0].name} wins with ${match.leaders[0].kills}` : "Round over";
