@@ -224,8 +224,8 @@ func (p *picture) drawBrief(c *canvas, y int) {
 	f := &p.figures
 	ink, _ := f.worlds()
 	x := c.write(1, y, ink, fmt.Sprintf("%d wrong", f.wrong))
-	c.write(x+2, y, plainInk, fmt.Sprintf("%s kbit/s, JSON %.0f, %s", f.sentText("%.0f"), f.json, roundTripText(f.roundTrip,
-		p.c.tickRate)))
+	c.write(x+2, y, plainInk, fmt.Sprintf("%s kbit/s, JSON %.0f, %s", f.sentText("%.0f"), f.json,
+		roundTripText(f.roundTrip, p.c.tickRate)))
 }
 
 // drawBar fills a share of so many columns, at least one step of them unless the share is 0.

@@ -97,8 +97,8 @@ func (m *match) rows() (rows []row) {
 		p := g.peer.Stats()
 		row := row{
 			Packets: p.Packets, Lost: p.Lost, RoundTrip: m.ticksOf(p.RoundTrip), Compared: g.compared, Equal: g.equal,
-			left: g.left >= 0, seconds: m.seconds(g), bytes: p.Bytes + p.MessageBytes, refused: p.RefusedPackets, inputs: p.Inputs,
-			missed: p.InputsMissed,
+			left: g.left >= 0, seconds: m.seconds(g), bytes: p.Bytes + p.MessageBytes, refused: p.RefusedPackets,
+			inputs: p.Inputs, missed: p.InputsMissed,
 		}
 		if client := g.client; client != nil {
 			s := client.Client.Stats()

@@ -62,7 +62,9 @@ func (r *report) percentileTable() [][]string {
 	}{
 		{"kbit/s", "%.1f", "", func(row *row) float64 { return 8 * row.Bytes / 1000 }},
 		{"round trip, ms", "%.0f", "", func(row *row) float64 { return 1000 * row.RoundTrip / float64(r.TickRate) }},
-		{"packets lost, %", "%.1f", "server", func(row *row) float64 { return 100 * float64(row.Lost) / max(float64(row.Packets), 1) }},
+		{"packets lost, %", "%.1f", "server", func(row *row) float64 {
+			return 100 * float64(row.Lost) / max(float64(row.Packets), 1)
+		}},
 		{"inputs ahead, ticks", "%.1f", "clients", func(row *row) float64 { return row.InputDelay }},
 		{"shown late, ms", "%.0f", "clients", func(row *row) float64 { return row.Delay }},
 		{"starved frames, %", "%.2f", "clients", func(row *row) float64 { return 100 * row.Starved }},
@@ -121,10 +123,11 @@ func (r *report) details() string {
 	sent := kbits(r.BytesPerClientPerSecond)
 	return fmt.Sprintf("kbit/s: datagrams to a client. Snapshots of all entities each time, quantised, at fixed width "+
 		"would take %.1f: %s saved. JSON, by encoding/json, would take %.1f: %s saved.\n\n"+
-		"%s, %s at the end, %s spawned: %s, %s, %s, %s. %s joined, %s left. In %.1f %% of the ticks a player's input was "+
-		"there in time; in the others the ship moved on as before.",
+		"%s, %s at the end, %s spawned: %s, %s, %s, %s. %s joined, %s left. In %.1f %% of the ticks a player's input "+
+		"was there in time; in the others the ship moved on as before.",
 		kbits(r.RawBytesPerClientPerSecond), savedText(sent, kbits(r.RawBytesPerClientPerSecond)),
-		kbits(r.JSONBytesPerClientPerSecond), savedText(sent, kbits(r.JSONBytesPerClientPerSecond)), count(r.Ticks, "tick"), count(r.Entities, "entity"), thousands(r.Spawns),
+		kbits(r.JSONBytesPerClientPerSecond), savedText(sent, kbits(r.JSONBytesPerClientPerSecond)),
+		count(r.Ticks, "tick"), count(r.Entities, "entity"), thousands(r.Spawns),
 		count(t.Shots, "shot"), count(t.Hits, "hit"), count(t.Deaths, "death"), count(t.Pickups, "pick-up"),
 		count(r.Announced.Joins, "player"), thousands(r.Announced.Leaves), 100*r.InputsInTime)
 }
@@ -151,12 +154,12 @@ func (r *report) verdict() string {
 	case r.Converged:
 		return fmt.Sprintf("%s became equal %sand clients %s", worlds, when, checks)
 	case r.Role == "clients" && (r.Interrupted || r.Left):
-		return "The fight was not over, so there was no comparison of whole worlds at the end. Clients " + checks
+		return "The fight was not over, so there was no comparison of complete worlds at the end. Clients " + checks
 	case r.Left:
-		return "No client was there at the end, so no whole worlds were compared then. Clients " + checks
+		return "No client was there at the end, so no complete worlds were compared then. Clients " + checks
 	case r.Interrupted:
-		return fmt.Sprintf("Not all clients answered within %d s, so not all whole worlds were compared at the end. Clients %s",
-			interruptedSeconds, checks)
+		return fmt.Sprintf("Not all clients answered within %d s, so not all complete worlds were compared at the "+
+			"end. Clients %s", interruptedSeconds, checks)
 	default:
 		return "Not all worlds became equal."
 	}

@@ -30,19 +30,23 @@ func TestTheTableOfAPage(t *testing.T) {
 		verdict string
 	}{
 		{
-			report{Role: "server", Rows: []row{left, there}, Converged: true, Interrupted: true, QuietTicks: 12}, "equal",
+			report{Role: "server", Rows: []row{left, there}, Converged: true, Interrupted: true, QuietTicks: 12},
+			"equal",
 			"All worlds became equal 12 ticks after the last change, and clients found nothing wrong in 17,001 comparisons of an entity.",
 		},
 		{
-			report{Role: "server", Rows: []row{left}, Interrupted: true, Left: true}, "left",
-			"No client was there at the end, so no whole worlds were compared then. Clients found nothing wrong in 5,000 comparisons of an entity.",
+			report{Role: "server", Rows: []row{left}, Interrupted: true, Left: true},
+			"left",
+			"No client was there at the end, so no complete worlds were compared then. Clients found nothing wrong in 5,000 comparisons of an entity.",
 		},
 		{
-			report{Role: "server", Rows: []row{there, silent}, Interrupted: true}, "no answer",
-			"Not all clients answered within 5 s, so not all whole worlds were compared at the end. Clients found nothing wrong in 12,701 comparisons of an entity.",
+			report{Role: "server", Rows: []row{there, silent}, Interrupted: true},
+			"no answer",
+			"Not all clients answered within 5 s, so not all complete worlds were compared at the end. Clients found nothing wrong in 12,701 comparisons of an entity.",
 		},
 		{
-			report{Role: "server", Rows: []row{{seconds: 1, left: true}}, Interrupted: true, Left: true}, "left",
+			report{Role: "server", Rows: []row{{seconds: 1, left: true}}, Interrupted: true, Left: true},
+			"left",
 			"Clients compared nothing before.",
 		},
 	} {

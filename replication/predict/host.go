@@ -198,8 +198,7 @@ func (h *Host) mustExist() {
 	}
 }
 
-func (h *Host) simulated() ecs.ID { return h.marker }
-
+func (h *Host) simulated() ecs.ID     { return h.marker }
 func (h *Host) predictor() *Predictor { return nil }
 
 func (h *Host) spawn(n name, ids []ecs.ID) ecs.Entity {

@@ -165,7 +165,7 @@ func (s *simulation) receiveVerdicts(from *earliest) {
 	}
 	s.verdicts = v.Count
 	var first earliest
-	for i := range replication.Tick(verdictTicks) {
+	for i := range replication.Tick(64) { // bits
 		if tick := v.Tick - i; v.Missed>>i&1 != 0 && s.inputs.miss(tick) {
 			s.stats.Missed++
 			first.note(tick)
@@ -179,9 +179,6 @@ func (s *simulation) receiveVerdicts(from *earliest) {
 		from.note(tick - 1)
 	}
 }
-
-// verdictTicks is how many ticks [message.Verdicts] has.
-const verdictTicks = 64
 
 // each calls fn for the entities that are simulated and have the component of a column, by the addresses of their
 // markers and values.

@@ -87,8 +87,7 @@ func (t *Tick) Despawn(e ecs.Entity) {
 	}
 	for n := range t.keys {
 		if n.by == e {
-			panic("predict: Despawn of an entity that has spawned something in this tick, which nobody could name then: " +
-				"spawn by the one that has spawned this one, or despawn it in the next tick")
+			panic("predict: Despawn of an entity that has spawned something in this tick: despawn it in the next one")
 		}
 	}
 	t.end.despawn(e)

@@ -297,7 +297,7 @@ type lamp struct {
 
 const (
 	lampTime   = 3 * time.Second         // for how long a comparison counts
-	silentTime = 1100 * time.Millisecond // after which nothing is said of the present: servers send once a second
+	silentTime = 1100 * time.Millisecond // after which nothing is known of the present: servers send once a second
 )
 
 func (l *lamp) update(s replication.ClientStats, now time.Time) {

@@ -402,7 +402,7 @@ func TestPage(t *testing.T) {
 	time.Sleep(2500 * time.Millisecond)
 	if text := ada.text("#net .ri-lamp"); strings.Contains(text, "equal\n") || !strings.Contains(text, "Nothing arrives") ||
 		!strings.Contains(text, "ago") {
-		t.Errorf("in a blackout the lamp says %q", text)
+		t.Errorf("in a blackout the lamp has %q", text)
 	}
 	if text := ada.text(".acts"); !strings.Contains(text, "s left") {
 		t.Errorf("nothing counts down: %q", text)
@@ -499,7 +499,7 @@ func (p *tab) text(selector string) string {
 	return js[string](p, fmt.Sprintf(`document.querySelector(%q).innerText.replace(/[\u00a0\u202f]/g, " ")`, selector))
 }
 
-// TestWithoutTheRepository: a program that is started elsewhere cannot compile the client, and the page says so.
+// TestWithoutTheRepository: a program that is started elsewhere cannot compile the client, and the page reports that.
 func TestWithoutTheRepository(t *testing.T) {
 	url, _ := startArenaIn(t, t.TempDir())
 	p := openTab(t, startBrowser(t), "Ada", url, "")
@@ -507,7 +507,7 @@ func TestWithoutTheRepository(t *testing.T) {
 	time.Sleep(time.Second)
 	if text := p.text("#cover"); !strings.Contains(text, "The client does not compile") || strings.Contains(text, "Compiling") ||
 		!strings.Contains(text, "run the arena in a clone of its repository") {
-		t.Errorf("the page says %q", text)
+		t.Errorf("the page has %q", text)
 	}
 	p.shoot("failed")
 }

@@ -210,7 +210,7 @@ func (p *Player) Frame(dt time.Duration) error {
 	return nil
 }
 
-// report tells the server what was compared with its hashes.
+// report sends the server what was compared with its hashes.
 func (p *Player) report(dt time.Duration) {
 	r, s := &p.reported, p.Client.Stats()
 	if r.before += dt; r.before < time.Second || s.HashesCompared == r.compared {

@@ -178,7 +178,7 @@ export class Dock {
 		put(this.acks, this.silentSince === null ? "Stop acks" : `No acks for ${Math.floor((performance.now() - this.silentSince) / 1000)}\u00a0s`);
 	}
 
-	// happens says what is broken now.
+	// happens names what is broken now.
 	happens() {
 		const left = end => Math.ceil((end - performance.now()) / 1000);
 		if (left(this.lightAt) > 0) return `Blackout: nothing arrives, for ${left(this.lightAt)}\u00a0s more`;

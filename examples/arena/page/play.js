@@ -15,9 +15,9 @@ const clock = s => `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(
 
 // legend explains what is drawn.
 function legend() {
-	const list = make("dl", "legend"), sign = (shape, words) => {
+	const list = make("dl", "legend"), sign = (drawing, words) => {
 		const dt = make("dt");
-		dt.innerHTML = `<svg viewBox="0 0 16 16" aria-hidden="true">${shape}</svg>`;
+		dt.innerHTML = `<svg viewBox="0 0 16 16" aria-hidden="true">${drawing}</svg>`;
 		list.append(make("div", "", dt, make("dd", "", words)));
 	};
 	const frame = '<path d="M8 1 15 8 8 15 1 8Z"/>', needle = '<path d="M8 0 13 16 8 12 3 16Z"/>';
