@@ -110,9 +110,8 @@ func (p Phase) String() string {
 	return [...]string{"warm-up", "fight", "over"}[p]
 }
 
-// NewSchema registers everything that is replicated, and returns it with the part of the game that both sides
-// simulate. Both must register the same; the library compares the schemas before it sends anything.
-func NewSchema() (*replication.Schema, *Model) {
+// newSchema registers everything that is replicated.
+func newSchema() *replication.Schema {
 	s := replication.NewSchema()
 	replication.Register[Position](s, replication.Snap(100)) // respawning ships do not glide
 	replication.Register[Heading](s)
@@ -129,7 +128,7 @@ func NewSchema() (*replication.Schema, *Model) {
 	replication.Register[Velocity](s, replication.OwnerOnly())
 	replication.Register[Gun](s, replication.OwnerOnly())
 	registerMessages(s)
-	return s, newModel(s)
+	return s
 }
 
 // Components that only the server has. They are not registered, so there is no need to hide them.

@@ -31,6 +31,13 @@ const (
 // spread is the largest random deviation of a shot to each side, in radians.
 const spread = 0.12
 
+// NewSchema registers everything that is replicated, and returns it with the part of the game that both sides
+// simulate. Both must register the same; the library compares the schemas before it sends anything.
+func NewSchema() (*replication.Schema, *Model) {
+	s := newSchema()
+	return s, newModel(s)
+}
+
 // newModel returns the model.
 func newModel(s *replication.Schema) *Model {
 	m := predict.NewModel[Controls](s, new(flight).step)

@@ -9,7 +9,7 @@ import (
 
 func main() {
 	world := ecs.NewWorld()
-	client := replication.NewClient(&world, NewSchema())
+	client := replication.NewClient(&world, newSchema())
 	interpolation.Attach(client)
 	run(&world, client)
 }

@@ -8,5 +8,5 @@ import (
 
 func main() {
 	world := ecs.NewWorld()
-	run(&world, replication.NewClient(&world, NewSchema()))
+	run(&world, replication.NewClient(&world, newSchema()))
 }

@@ -56,13 +56,13 @@ const (
 // play plays a match with packets in every tick, at a round trip of 6 ticks.
 func play(coding replication.Coding, ticks int) (r Result, err error) {
 	g := game.New(seed, bots, rate)
-	server := replication.NewServer(&g.World, game.NewSchema(), replication.WithSeed(seed))
-	host := game.NewHost(g, server, rate)
+	schema, model := game.NewSchema()
+	server := replication.NewServer(&g.World, schema, replication.WithSeed(seed))
+	host := game.NewHost(g, server, model, rate)
 	world := ecs.NewWorld(1024)
-	client := replication.NewClient(&world, game.NewSchema(), replication.WithSeed(seed))
+	client := replication.NewClient(&world, schema, replication.WithSeed(seed))
 	player := game.NewPlayer("Ada", &world, client)
 	player.Interpolate()
-	player.Steer = func(replication.Tick) game.Controls { return game.Controls{Thrust: 1} }
 	down, up := netsim.NewPipe(seed, netsim.Config{Latency: oneWay}), netsim.NewPipe(seed, netsim.Config{Latency: oneWay})
 	peer := server.Connect(down.Send, replication.WithCoding(coding))
 	client.SetSend(up.Send)
