@@ -6,8 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/mlange-42/arche/ecs"
+
+	"github.com/arche-replicate/arche-replicate/replication"
 )
 
 // Body, Spin and Health have 40 bytes and ten fields.

@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/replication"
@@ -86,16 +87,12 @@ func (s *simulation) newlyKnown(i, g int, to replication.Tick) (tick replication
 
 // readCodes reads the codes of all rows at once, if many are to be compared, all as of the same tick.
 func (s *simulation) readCodes(list []comparison) {
-	if len(list) == 0 {
+	if len(list) < fewRows {
 		return
 	}
-	tick, same := list[0].tick, 0
-	for _, d := range list {
-		if d.tick == tick {
-			same++
-		}
-	}
-	if same < fewRows || same < len(list) || tick.After(s.newest) || tick.Before(s.oldest()) {
+	tick := list[0].tick
+	other := slices.ContainsFunc(list, func(d comparison) bool { return d.tick != tick })
+	if other || tick.After(s.newest) || tick.Before(s.oldest()) {
 		return
 	}
 	for _, c := range s.columns {

@@ -10,11 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlange-42/arche/ecs"
+
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/spring"
 	"github.com/arche-replicate/arche-replicate/replication/interpolation"
-	"github.com/mlange-42/arche/ecs"
 )
 
 // figure prints a figure of the documentation.

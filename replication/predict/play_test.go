@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -8,9 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlange-42/arche/ecs"
+
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
-	"github.com/mlange-42/arche/ecs"
 )
 
 type Position struct {
@@ -304,4 +306,69 @@ func TestOwnShipIsPredicted(t *testing.T) {
 	t.Logf("%+v", p.predict.Stats())
 	require.Zero(t, p.predict.Stats().Rollbacks)
 	t.Log(p.host.Missed(), *get[Position](&p.mirror, p.own()), *get[Position](&p.world, p.ship))
+}
+
+// count returns how many entities of a world a filter finds.
+func count(w *ecs.World, f ecs.Filter) int {
+	q := w.Query(f)
+	defer q.Close()
+	return q.Count()
+}
+
+func id[T any](w *ecs.World) ecs.ID { return ecs.ComponentID[T](w) }
+
+// predicted reports whether the own ship is.
+func (p *play) predicted() bool {
+	e := p.own()
+	return !e.IsZero() && p.mirror.Has(e, ecs.ComponentID[Predicted](&p.mirror))
+}
+
+// quiet requires that the play goes on for some seconds without a rollback, with the own ship predicted and where the
+// server has it.
+func (p *play) quiet(t *testing.T, seconds float64) {
+	t.Helper()
+	require.True(t, p.predicted())
+	begin := p.predict.Stats()
+	p.run(seconds)
+	s := p.predict.Stats()
+	require.Equal(t, begin.Rollbacks, s.Rollbacks, "%+v", s)
+	require.Greater(t, s.Ticks, begin.Ticks+uint64(seconds*50))
+	p.agree(t)
+}
+
+// agree requires that the player stops, and the ship is drawn where the server has it.
+func (p *play) agree(t *testing.T) {
+	t.Helper()
+	steer := p.input
+	p.input = func() Move { return Move{} }
+	p.run(4)
+	p.input = steer
+	a, b := get[Position](&p.mirror, p.own()), get[Position](&p.world, p.ship)
+	require.InDelta(t, b.X, a.X, 0.04)
+	require.InDelta(t, b.Y, a.Y, 0.04)
+}
+
+// another puts a new server in the place of the play's.
+func (p *play) another(seed uint64) {
+	p.server.Close()
+	p.world = ecs.NewWorld()
+	schema, model := newGame(p.rules)
+	p.server = replication.NewServer(&p.world, schema, replication.WithSeed(seed), replication.WithTickRate(60))
+	p.host = Serve(p.server, model)
+	p.peer = p.server.Connect(p.link.Down.Send)
+	p.peer.SetSendInterval(3)
+	p.ship = p.spawnShip()
+	p.host.Own(p.ship, p.peer)
+	p.client.Reconnect()
+}
+
+// caught returns what fn panics with.
+func caught(fn func()) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	fn()
+	return fmt.Errorf("no panic")
 }

@@ -11,10 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlange-42/arche/ecs"
+
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/interpolation"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
-	"github.com/mlange-42/arche/ecs"
 )
 
 // The picture in docs/prediction.md is made by

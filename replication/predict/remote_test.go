@@ -5,8 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/mlange-42/arche/ecs"
+
+	"github.com/arche-replicate/arche-replicate/replication"
 )
 
 // remote is a play with a bot's ship, whose inputs are replicated.

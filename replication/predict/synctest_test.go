@@ -11,9 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlange-42/arche/ecs"
+
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
-	"github.com/mlange-42/arche/ecs"
 )
 
 var _ TB = testing.TB(nil)

@@ -3,17 +3,17 @@ package predict
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlange-42/arche/ecs"
+
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/interpolation"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
-	"github.com/mlange-42/arche/ecs"
 )
 
 // The traps of prediction, and where else they are tested:
@@ -29,37 +29,6 @@ import (
 //	25  products and sums that are rounded once        the arena between arm64 and 386
 
 var startTicks = []uint32{1, 1<<31 + 5, 1<<32 - 700}
-
-// predicted reports whether the own ship is.
-func (p *play) predicted() bool {
-	e := p.own()
-	return !e.IsZero() && p.mirror.Has(e, ecs.ComponentID[Predicted](&p.mirror))
-}
-
-// quiet requires that the play goes on for some seconds without a rollback, with the own ship predicted and where the
-// server has it.
-func (p *play) quiet(t *testing.T, seconds float64) {
-	t.Helper()
-	require.True(t, p.predicted())
-	begin := p.predict.Stats()
-	p.run(seconds)
-	s := p.predict.Stats()
-	require.Equal(t, begin.Rollbacks, s.Rollbacks, "%+v", s)
-	require.Greater(t, s.Ticks, begin.Ticks+uint64(seconds*50))
-	p.agree(t)
-}
-
-// agree requires that the player stops, and the ship is drawn where the server has it.
-func (p *play) agree(t *testing.T) {
-	t.Helper()
-	steer := p.input
-	p.input = func() Move { return Move{} }
-	p.run(4)
-	p.input = steer
-	a, b := get[Position](&p.mirror, p.own()), get[Position](&p.world, p.ship)
-	require.InDelta(t, b.X, a.X, 0.04)
-	require.InDelta(t, b.Y, a.Y, 0.04)
-}
 
 func TestTrap01TicksWrap(t *testing.T) {
 	for _, first := range startTicks {
@@ -134,20 +103,6 @@ func TestTrap03NoRollbackAfterInterruptions(t *testing.T) {
 		p.run(8)
 		p.quiet(t, 6)
 	})
-}
-
-// another puts a new server in the place of the play's.
-func (p *play) another(seed uint64) {
-	p.server.Close()
-	p.world = ecs.NewWorld()
-	schema, model := newGame(p.rules)
-	p.server = replication.NewServer(&p.world, schema, replication.WithSeed(seed), replication.WithTickRate(60))
-	p.host = Serve(p.server, model)
-	p.peer = p.server.Connect(p.link.Down.Send)
-	p.peer.SetSendInterval(3)
-	p.ship = p.spawnShip()
-	p.host.Own(p.ship, p.peer)
-	p.client.Reconnect()
 }
 
 type Fuel struct {
@@ -328,17 +283,6 @@ func TestTraps18And19Misuse(t *testing.T) {
 	_ = other
 }
 
-// caught returns what fn panics with.
-func caught(fn func()) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%v", r)
-		}
-	}()
-	fn()
-	return fmt.Errorf("no panic")
-}
-
 // TestTrap20HooksAreNotCalled: no hook is called for what is withheld.
 func TestTrap20HooksAreNotCalled(t *testing.T) {
 	p := newPlay(t, setting{seed: 8, oneWay: 75}, &rules{})
@@ -464,174 +408,6 @@ func TestTrap24WhatIsDrawnGoesNowhere(t *testing.T) {
 	p.run(10)
 	require.Equal(t, begin.Rollbacks, p.predict.Stats().Rollbacks)
 	p.afterFrame = nil
-	p.run(1)
-	p.quiet(t, 3)
-}
-
-// TestRandomGamesAgainstAnOracle: whatever happens, what was simulated for a tick is what the server has, once the
-// client can know it.
-func TestRandomGamesAgainstAnOracle(t *testing.T) {
-	replicationtest.OneGoroutine(t)
-	seed := replicationtest.Seed(t)
-	n := 12
-	if testing.Short() {
-		n = 4
-	}
-	for i := range n {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(seed, uint64(i)))
-			set := setting{
-				seed: rng.Uint64(), oneWay: rng.Float64() * 120, loss: rng.Float64() * 0.2, lossUp: rng.Float64() * 0.3,
-				fps: []float64{25, 60, 144}[rng.IntN(3)], interval: 1 + rng.IntN(4),
-				options: []replication.ServerOption{replicationtest.FirstTick(startTicks[rng.IntN(3)])},
-			}
-			if rng.IntN(2) == 0 {
-				set.attach = func(c *replication.Client) { interpolation.Attach(c) }
-			}
-			damping := []float32{0.9, 0.97, 1}[rng.IntN(3)]
-			p := newPlay(t, set, &rules{damping: damping, wall: 5 + 100*rng.Float32()})
-			p.wander()
-			steer := p.input
-			p.input = func() Move {
-				in := steer()
-				if p.rng.IntN(15) == 0 {
-					in.Fire = uint8(1 + p.rng.IntN(3))
-				}
-				return in
-			}
-			p.run(3)
-			truth := map[replication.Tick]Position{}
-			p.afterTick = func() {
-				truth[p.server.Tick()] = *get[Position](&p.world, p.ship)
-				if p.rng.IntN(150) == 0 {
-					p.blocked = !p.blocked
-				} else if p.rng.IntN(10) == 0 {
-					p.blocked = false
-				}
-			}
-			checked, wrong := 0, 0
-			p.afterFrame = func() {
-				s := p.predict.sim
-				if !p.predicted() {
-					return
-				}
-				row, _ := s.rowOf(p.own())
-				k := s.known[row] // its newest state
-				want, ok := truth[k.tick]
-				if !k.any || !ok || k.tick.After(s.newest) || k.tick.Before(s.oldest()) {
-					return
-				}
-				got := (*Position)(s.columns[0].at(k.tick, row))
-				checked++
-				if math.Abs(float64(got.X-want.X)) > 0.04 || math.Abs(float64(got.Y-want.Y)) > 0.04 {
-					wrong++
-				}
-			}
-			p.run(60)
-			require.Greater(t, checked, 300)
-			require.Zero(t, wrong, "of %d; %+v", checked, p.predict.Stats())
-			p.afterTick, p.blocked, p.input = nil, false, func() Move { return Move{} }
-			p.link.SetConfig(netsim.Config{Latency: set.oneWay})
-			p.run(6)
-			s := p.predict.Stats()
-			require.Equal(t, 1, s.Predicted, "%+v", s)
-			if damping < 1 { // it has come to rest
-				a, b := get[Position](&p.mirror, p.own()), get[Position](&p.world, p.ship)
-				require.InDelta(t, b.X, a.X, 0.05)
-				require.InDelta(t, b.Y, a.Y, 0.05)
-			}
-		})
-	}
-}
-
-// TestWhatIsAlwaysWrongStaysNear: with a correction in each frame, what is drawn does not drift away.
-func TestWhatIsAlwaysWrongStaysNear(t *testing.T) {
-	r := &rules{}
-	r.step = func(t *Tick) {
-		id := ecs.ComponentID[Position](t.World)
-		for q := t.Query(id); q.Next(); {
-			if (*Position)(q.Get(id)).X += 0.2; t.end.predictor() != nil {
-				(*Position)(q.Get(id)).X -= 0.1
-			}
-		}
-	}
-	p := newPlay(t, setting{seed: 1, oneWay: 75, interval: 1}, r)
-	p.run(3)
-	begin := p.predict.Stats().Rollbacks
-	p.afterFrame = func() {
-		ahead := get[Position](&p.mirror, p.own()).X - get[Position](&p.world, p.ship).X
-		require.InDelta(t, 0, ahead, 4)
-	}
-	p.run(10)
-	require.Greater(t, p.predict.Stats().Rollbacks, begin+200)
-}
-
-// TestReleasedAndDisowned: what was released and predicted again is still no longer predicted when the player loses it.
-func TestReleasedAndDisowned(t *testing.T) {
-	p := newPlay(t, setting{seed: 1, oneWay: 75}, &rules{})
-	p.wander()
-	p.run(3)
-	p.predict.Release(p.own(), 0)
-	p.run(1)
-	require.False(t, p.predicted())
-	p.predict.Predict(p.own(), 0)
-	p.run(1)
-	p.quiet(t, 3)
-	p.host.Own(p.ship, nil)
-	p.run(1)
-	require.False(t, p.predicted())
-	require.Zero(t, p.predict.Stats().Predicted)
-	p.host.Own(p.ship, p.peer)
-	p.run(2)
-	p.quiet(t, 3)
-}
-
-type Drawn Position
-
-func TestTwinsFollowWhatIsPredicted(t *testing.T) {
-	p := newPlay(t, setting{seed: 1, oneWay: 75, attach: func(c *replication.Client) {
-		interpolation.Into[Position, Drawn](interpolation.Attach(c))
-	}}, &rules{})
-	p.wander()
-	p.run(3)
-	p.afterFrame = func() {
-		require.EqualValues(t, *get[Position](&p.mirror, p.own()), *get[Drawn](&p.mirror, p.own()))
-	}
-	p.run(3)
-}
-
-// TestAParkedShipIsLetGo: what is parked when its prediction ends has its States again.
-func TestAParkedShipIsLetGo(t *testing.T) {
-	r := &rules{}
-	dies := false
-	r.step = func(t *Tick) {
-		if !dies || t.end.predictor() == nil {
-			return
-		}
-		id := ecs.ComponentID[Move](t.World)
-		var gone []ecs.Entity
-		for q := t.Query(id); q.Next(); {
-			gone = append(gone, q.Entity())
-		}
-		for _, e := range gone {
-			t.Despawn(e)
-		}
-	}
-	p := newPlay(t, setting{seed: 1, oneWay: 75}, r)
-	p.wander()
-	p.run(3)
-	dies = true
-	p.run(0.05)
-	require.True(t, p.mirror.Has(p.own(), ecs.ComponentID[Parked](&p.mirror)))
-	require.False(t, p.mirror.Has(p.own(), ecs.ComponentID[Position](&p.mirror)))
-	dies = false
-	p.predict.Release(p.own(), 0)
-	p.run(0.1)
-	require.False(t, p.mirror.Has(p.own(), ecs.ComponentID[Parked](&p.mirror)))
-	require.True(t, p.mirror.Has(p.own(), ecs.ComponentID[Position](&p.mirror)))
-	p.run(1)
-	require.Nil(t, p.client.Verify())
-	p.predict.Predict(p.own(), 0)
 	p.run(1)
 	p.quiet(t, 3)
 }
