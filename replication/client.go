@@ -29,7 +29,7 @@ type Client struct {
 	}
 	schema   *schema.Schema
 	stats    counters.ClientCounters
-	sends    *sends
+	sends    *session.Outlet
 	session  session.ClientSession
 	recv     receive.Receiver
 	apply    apply.Applier
@@ -39,6 +39,7 @@ type Client struct {
 	attached []func(dt time.Duration) // called in Frame, when the world is up to date
 	ending   []func()                 // called in Close and Detach, before the world changes
 	watchers seam.Watchers
+	received []func(packet []byte, err error) // called for each packet
 }
 
 // NewClient returns a client that makes the world follow a server's. The schema must equal the server's. NewClient
@@ -73,7 +74,7 @@ func NewClient(world *ecs.World, schema *Schema, opts ...ClientOption) *Client {
 	c := &Client{schema: types}
 	c.clock.Rate = config.DefaultTickRate
 	c.apply.Calls = &c.calls
-	sends, send := lend(&c.calls, &c.watchers, notAttached)
+	sends, send := session.Lend(&c.calls, func(n int) { c.watchers.Note(seam.Sent, n) }, notAttached)
 	c.sends = sends
 	c.session = session.NewClientSession(&o, clientErrors, send, &c.stats, types.Hash(), slots)
 	c.apply.Init(world, types, ecs.ComponentID[Replica](world), &c.recv, &c.stats, slots, o.SpawnWith)
@@ -87,6 +88,11 @@ func NewClient(world *ecs.World, schema *Schema, opts ...ClientOption) *Client {
 	return c
 }
 
+// notAttached is the send function of a client that has none yet.
+func notAttached([]byte) error {
+	return errors.New("the client has no send function yet: dial a transport, or call SetSend")
+}
+
 // SetSend sets the function that sends a packet to the server, in place of the one before. Transports call it in Dial.
 // Until then the client sends nothing: its packets count as refused, and [Client.Err] reports that. The client calls
 // send in Frame, Disconnect and Close only; the packet belongs to the client again when send returns. For another
@@ -96,7 +102,7 @@ func (c *Client) SetSend(send func(packet []byte) error) {
 	if send == nil {
 		panic("replication: Client.SetSend needs a function that sends a packet to the server")
 	}
-	c.sends.send = send
+	c.sends.Function = send
 }
 
 // guard returns what finds two goroutines in the client, and panics if there is no client.
@@ -114,7 +120,7 @@ func (c *Client) mustExist() { c.guard().Check() }
 func (c *Client) Stats() ClientStats {
 	c.mustExist()
 	stats := ClientStats(c.stats)
-	stats.Pace, stats.LastSendError = c.clock.Pace(), c.sends.last
+	stats.Pace, stats.LastSendError = c.clock.Pace(), c.sends.Last
 	rate := int(c.clock.Rate)
 	stats.RoundTrip, stats.Jitter = durationOf(c.clock.RoundTrip(), rate), durationOf(c.clock.Jitter, rate)
 	if c.messages != nil && c.messages.InputDelay.Known {
@@ -138,6 +144,9 @@ func (c *Client) Receive(packet []byte) error {
 	c.watchers.Note(seam.ReceiveBegins, len(packet))
 	err := wire.Explain(c.receive(packet), packet)
 	c.watchers.Note(seam.ReceiveEnds, len(packet))
+	for _, fn := range c.received {
+		fn(packet, err)
+	}
 	switch {
 	case err == nil:
 		c.session.Received()
@@ -305,7 +314,7 @@ func (c *Client) Status() Status {
 // that wraps its latest one. The latter is not final. It is nil otherwise, also while no answer arrives.
 func (c *Client) Err() error {
 	c.mustExist()
-	if err := c.sends.refusal(); err != nil && (c.Status() == StatusConnecting || c.Status() == StatusReconnecting) {
+	if err := c.sends.Refusal(); err != nil && (c.Status() == StatusConnecting || c.Status() == StatusReconnecting) {
 		return fmt.Errorf("replication: the client can't reach the server: %w", err)
 	}
 	return c.session.Err
@@ -354,6 +363,26 @@ func (c *Client) begin(m *wire.Welcome) {
 	if c.messages != nil {
 		c.messages.Reset()
 	}
+}
+
+// resume begins the session of a welcome, whoever asked for it. If continues is true, the session begins with the state
+// in which the present one ended.
+func (c *Client) resume(packet []byte, continues bool) error {
+	defer c.guard().Leave(c.guard().Enter(exclusive.ClientReconnect))
+	welcome, err := c.session.Adopt(packet)
+	if err != nil {
+		return err
+	}
+	if !continues || !c.apply.Continues(welcome.Instance) {
+		c.begin(welcome)
+		return nil
+	}
+	c.session.Begin(welcome, c.recv.AnyState)
+	c.recv.Continue(welcome)
+	if c.messages != nil {
+		c.messages.Reset()
+	}
+	return nil
 }
 
 // Disconnect ends the connection and sends the server the reason, in packets that are sent at once. The world stays as

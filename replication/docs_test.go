@@ -84,7 +84,7 @@ func docBlocks(t *testing.T, page string) (blocks []docBlock, prose string) {
 
 // docImports are the packages that fragments may use without importing them.
 var docImports = []string{
-	"bytes", "errors", "flag", "fmt", "log", "maps", "math", "net", "net/http", "net/netip", "slices", "testing", "time",
+	"bytes", "errors", "flag", "fmt", "log", "maps", "math", "net", "net/http", "net/netip", "os", "slices", "testing", "time",
 	"github.com/mlange-42/arche/ecs",
 	"github.com/arche-replicate/arche-replicate/replication",
 	"github.com/arche-replicate/arche-replicate/replication/netsim",
@@ -93,6 +93,7 @@ var docImports = []string{
 	"github.com/arche-replicate/arche-replicate/replication/rewind",
 	"github.com/arche-replicate/arche-replicate/replication/inspect",
 	"github.com/arche-replicate/arche-replicate/replication/loop",
+	"github.com/arche-replicate/arche-replicate/replication/recording",
 	"github.com/arche-replicate/arche-replicate/replication/transport/udp",
 	"github.com/arche-replicate/arche-replicate/replication/transport/quic",
 	"github.com/arche-replicate/arche-replicate/replication/transport/web",

@@ -11,6 +11,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -22,8 +23,10 @@ type Peer struct {
 	remote Remote
 	ended  *DisconnectError // why the connection ended, nil before
 	server *Server
+	silent bool                  // it has no client, see listen
+	deaf   bool                  // no messages are for it yet
 	opts   *config.ServerOptions // the server's, or with an MTU or checksum of the peer's own
-	sends  *sends
+	sends  *session.Outlet
 	out    sender.Sender
 	conn   session.Connection
 
@@ -35,11 +38,12 @@ type Peer struct {
 }
 
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
-	p := &Peer{server: s, opts: o.of(&s.opts), stats: new(counters.PeerCounters)}
-	p.sends, send = lend(&s.calls, &s.watchers, send)
+	p := &Peer{server: s, silent: o.silent, opts: o.of(&s.opts), stats: new(counters.PeerCounters)}
+	p.sends, send = session.Lend(&s.calls, func(n int) { s.watchers.Note(seam.Sent, n) }, send)
 	p.sight.Init(p, &s.snap, s.schema, &s.interest)
 	p.acked.Init(&s.snap, &s.interest, &p.sight, p.stats, &p.out)
 	p.out.Init(&s.snap, p.opts, &s.interest, &p.sight, &p.acked, p.stats, send)
+	p.sight.OwnsAll, p.out.Joining.AtOnce = o.silent, o.silent
 	approve := func(data []byte) error { return s.approve(p, data) }
 	p.conn.Init(&s.sessions, p.opts, p.stats, p.out.Transmit, approve, o.coding == Compact, s.connects, s.snap.Tick)
 	p.reset()
@@ -50,7 +54,7 @@ func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 func (p *Peer) reset() {
 	in := &p.conn.Session
 	p.sight.Begin(in.Slots)
-	p.acked.Begin(in.First, in.Compact, p.server.messages.Waits)
+	p.acked.Begin(in.First, in.Compact, p.server.messages.Waits && !p.silent)
 	p.out.Begin(in.Down, in.Compact)
 	p.resetMessages()
 }
@@ -125,7 +129,7 @@ func (p *Peer) JoinData() []byte {
 func (p *Peer) Stats() PeerStats {
 	p.mustExist()
 	stats := PeerStats(*p.stats)
-	stats.Budget, stats.Backlog, stats.LastSendError = int(p.out.Budget.Rate), p.out.Budget.Backlog(), p.sends.last
+	stats.Budget, stats.Backlog, stats.LastSendError = int(p.out.Budget.Rate), p.out.Budget.Backlog(), p.sends.Last
 	stats.RoundTrip = durationOf(float64(p.acked.Trip.Smooth)/8, p.server.opts.TickRate)
 	stats.Compact = p.conn.Session.Compact
 	stats.LostLarge, stats.LargestAcked = p.acked.Sizes.Row, int(p.acked.Sizes.Largest())
@@ -242,7 +246,7 @@ func (p *Peer) end(why session.Farewell) {
 	p.conn.End(why)
 	p.ended = &DisconnectError{Reason: Reason{ReasonCode(why.Code), why.Text}, Remote: why.Remote}
 	if !why.Remote {
-		p.ended.SendError = p.sends.refusal()
+		p.ended.SendError = p.sends.Refusal()
 	}
 	p.close()
 	s.callHooks(s.parting, p)

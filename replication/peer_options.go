@@ -11,6 +11,7 @@ type peerOptions struct {
 	coding     Coding
 	mtu        int
 	noChecksum bool
+	silent     bool // the peer has no client
 }
 
 // of returns the settings of a peer: the server's own if the peer has none.

@@ -19,6 +19,7 @@ func init() {
 		return &seam.Client{
 			Schema: c.schema, Recv: &c.recv, Clock: &c.clock, Apply: &c.apply, Messages: c.messages,
 			Attached: &c.attached, Ending: &c.ending, Fail: c.fail, Watchers: &c.watchers,
+			Received: &c.received, Resume: c.resume, Complete: func() { c.session.Complete = true },
 		}
 	}
 }
@@ -37,7 +38,8 @@ func showServers() {
 			s.mustExist()
 			return seam.Server{
 				Schema: s.schema, Opts: &s.opts, Snap: &s.snap, Captured: &s.captured, Watchers: &s.watchers,
-				Stats: func(stats any) { s.readStats(stats.(*ServerStats)) },
+				Listen: func(send func(packet []byte) error, deaf bool) seam.Listener { return listen(s, send, deaf) },
+				Stats:  func(stats any) { s.readStats(stats.(*ServerStats)) },
 			}
 		}
 		seam.OfPeer = func(peer any) seam.Peer {

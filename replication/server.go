@@ -38,10 +38,10 @@ type Server struct {
 	messages message.ServerMessages
 
 	handlers            []func(from *Peer) // of messages, by their number
-	connecting, parting hooks[func(p *Peer)]
-	drained             hooks[func(p *Peer)]
-	joining             hooks[func(p *Peer, data []byte) error]
-	refusing            hooks[func(p *Peer, reason error)]
+	connecting, parting exclusive.Hooks[func(p *Peer)]
+	drained             exclusive.Hooks[func(p *Peer)]
+	joining             exclusive.Hooks[func(p *Peer, data []byte) error]
+	refusing            exclusive.Hooks[func(p *Peer, reason error)]
 	captured            []func() // called when the world was captured
 	watchers            seam.Watchers
 
@@ -132,7 +132,11 @@ func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Pe
 		o.coding = Compact
 	}
 	applyOptions("Connect", opts, func(opt PeerOption) { opt.applyToPeer(&o) })
-	p := newPeer(s, send, o)
+	return s.add(newPeer(s, send, o))
+}
+
+// add adds a peer.
+func (s *Server) add(p *Peer) *Peer {
 	p.acked.Phase = delta.Tick(s.connects)
 	s.connects++
 	s.peers = append(s.peers, p)
@@ -158,7 +162,7 @@ func (s *Server) Peers() iter.Seq[*Peer] {
 	return func(yield func(*Peer) bool) {
 		for i, end := 0, s.connects; i < len(s.peers) && s.peers[i].conn.Number < end; {
 			p := s.peers[i]
-			if !yield(p) {
+			if !p.silent && !yield(p) {
 				return
 			}
 			i = min(i+1, len(s.peers))
@@ -223,7 +227,7 @@ func (s *Server) OnJoin(fn func(p *Peer, data []byte) error) (remove func()) {
 		panic("replication: OnJoin needs a function")
 	}
 	s.sessions.Approves = true
-	return s.joining.add(s, exclusive.OnJoin, fn)
+	return s.joining.Add(&s.calls, exclusive.OnJoin, fn)
 }
 
 // OnRefuse makes the server call fn when a client was refused, with the reason: the error of a function of
@@ -236,7 +240,7 @@ func (s *Server) OnRefuse(fn func(p *Peer, reason error)) (remove func()) {
 	if fn == nil {
 		panic("replication: OnRefuse needs a function")
 	}
-	return s.refusing.add(s, exclusive.OnRefuse, fn)
+	return s.refusing.Add(&s.calls, exclusive.OnRefuse, fn)
 }
 
 // refused calls the functions of OnRefuse. Without any, the reason is not put into words.
@@ -247,7 +251,7 @@ func (s *Server) refused(p *Peer) {
 	}
 	reason := p.conn.Refusal()
 	s.handle(func() {
-		for fn := range s.refusing.each() {
+		for fn := range s.refusing.Each() {
 			fn(p, reason)
 		}
 	})
@@ -255,8 +259,11 @@ func (s *Server) refused(p *Peer) {
 
 // approve asks the functions of OnJoin whether the client of a peer may join.
 func (s *Server) approve(p *Peer, data []byte) (err error) {
+	if p.silent {
+		return nil
+	}
 	s.handle(func() {
-		for fn := range s.joining.each() {
+		for fn := range s.joining.Each() {
 			if err = fn(p, data); err != nil || p.conn.State == session.Ended {
 				return
 			}
@@ -278,7 +285,7 @@ func (s *Server) OnConnect(fn func(p *Peer)) (remove func()) {
 	if fn == nil {
 		panic("replication: OnConnect needs a function")
 	}
-	return s.connecting.add(s, exclusive.OnConnect, fn)
+	return s.connecting.Add(&s.calls, exclusive.OnConnect, fn)
 }
 
 // OnDisconnect makes the server call fn once for each peer whose connection has ended, whichever end ended it, also if
@@ -293,7 +300,7 @@ func (s *Server) OnDisconnect(fn func(p *Peer)) (remove func()) {
 	if fn == nil {
 		panic("replication: OnDisconnect needs a function")
 	}
-	return s.parting.add(s, exclusive.OnDisconnect, fn)
+	return s.parting.Add(&s.calls, exclusive.OnDisconnect, fn)
 }
 
 // OnDrain makes the server call fn when there is room for messages to a client again: a reliable message was refused
@@ -306,16 +313,16 @@ func (s *Server) OnDrain(fn func(p *Peer)) (remove func()) {
 	if fn == nil {
 		panic("replication: OnDrain needs a function")
 	}
-	return s.drained.add(s, exclusive.OnDrain, fn)
+	return s.drained.Add(&s.calls, exclusive.OnDrain, fn)
 }
 
 // callHooks calls hooks for a peer.
-func (s *Server) callHooks(list hooks[func(p *Peer)], p *Peer) {
-	if len(list) == 0 {
+func (s *Server) callHooks(list exclusive.Hooks[func(p *Peer)], p *Peer) {
+	if len(list) == 0 || p.silent {
 		return
 	}
 	s.handle(func() {
-		for fn := range list.each() {
+		for fn := range list.Each() {
 			fn(p)
 		}
 	})
@@ -356,7 +363,10 @@ func (s *Server) readStats(stats *ServerStats) {
 	*stats = s.stats
 	stats.Fields = fields
 	stats.Fields = append(stats.Fields, s.stats.Fields...)
-	stats.Tick, stats.Peers = s.snap.Tick, len(s.peers)
+	stats.Tick = s.snap.Tick
+	for range s.Peers() {
+		stats.Peers++
+	}
 	stats.Entities = s.snap.Slots.Live - s.snap.Slots.SubEntityCount
 	if s.snap.Slots.Len() > 0 && s.snap.Resources.Any {
 		stats.Entities-- // that slot has none

@@ -87,7 +87,7 @@ func (s *Server) askPeers() {
 			p.stats.NoViewpoint++
 		}
 		p.sight.View.Ask(s.snap.Capture.Tables)
-		p.sight.AskConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
+		p.sight.AskConditions(func(ask any) bool { return p.silent || (*ask.(*func(*Peer) bool))(p) })
 		p.out.HasMessages = p.speaks()
 		workers.PrepareHere(&p.out)
 		open = open && p.sight.View.Everything()
@@ -189,17 +189,17 @@ func (s *Server) enqueue(pending int) (err error) {
 	full := d.Viewers && !s.messages.HasRoomFor(d)
 	taken, anybody := false, false
 	for _, p := range s.peers {
-		if p.conn.State != session.Connected {
+		if p.conn.State != session.Connected || p.deaf {
 			continue
 		}
-		anybody = true
+		anybody = anybody || !p.silent
 		refused := message.ErrBufferFull
 		if !full {
 			refused = p.messages.Enqueue(pending)
 		}
 		if taken = taken || refused == nil; refused != nil {
 			p.stats.MessagesDropped++
-			if err == nil || err == message.ErrBufferFull { // one that waiting does not mend goes first
+			if !p.silent && (err == nil || err == message.ErrBufferFull) { // one that waiting does not mend goes first
 				err = refused
 			}
 		}

@@ -210,6 +210,11 @@ func (a *Applier) BeginShowing(instance uint64, outdated bool) {
 	a.NoteLeftover()
 }
 
+// Continues reports whether NetIDs of a server instance are those of the present session.
+func (a *Applier) Continues(instance uint64) bool {
+	return a.recv.AnyState && a.ShownInstance == instance
+}
+
 // NoteLeftover notes that the states of everything that the world shows were forgotten.
 func (a *Applier) NoteLeftover() {
 	for _, page := range a.View.Replicas.Pages {

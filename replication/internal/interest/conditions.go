@@ -53,12 +53,16 @@ func (p *Sight) FindSubEntities() {
 // only an owner sees, and removes those that an owner does not see. If entities is not nil, only
 // owned entities in that set count.
 func (p *Sight) setOwned(subEntities, entities bitset.Set) {
+	owned := p.owned
+	if p.OwnsAll {
+		owned = p.interest.Owners.all
+	}
 	for k := range p.schema.Conditions {
 		kind := p.schema.Conditions[k].Kind
-		if kind == schema.OnlyFor {
+		if kind == schema.OnlyFor || kind == schema.ExceptOwner && p.OwnsAll {
 			continue
 		}
-		for b, word := range p.owned {
+		for b, word := range owned {
 			if entities != nil {
 				word &= entities[b]
 			}

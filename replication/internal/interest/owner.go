@@ -2,6 +2,7 @@ package interest
 
 import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -9,6 +10,7 @@ import (
 type Ownership struct {
 	Of     map[ecs.Entity]*Sight
 	slots  []*Sight                // owners by slot
+	all    bitset.Set              // slots whose entities have an owner
 	unseen map[ecs.Entity]struct{} // owned entities without a slot
 }
 
@@ -44,6 +46,8 @@ func (s *Shared) own(slot int, p *Sight) {
 	o.slots[slot] = p
 	p.owned = p.owned.Grown(slot + 1)
 	p.owned.Add(slot)
+	o.all = o.all.Grown(slot + 1)
+	o.all.Add(slot)
 }
 
 // Disown notes that nobody owns an entity, which is in a slot or was.
@@ -53,6 +57,7 @@ func (s *Shared) Disown(slot int, e ecs.Entity) {
 		return
 	}
 	o.slots[slot].owned.Remove(slot)
+	o.all.Remove(slot)
 	o.slots[slot] = nil
 	if _, known := o.unseen[e]; !known { // after a reset of the world, another entity may have the same handle
 		delete(o.Of, e)

@@ -13,8 +13,9 @@ type Sight struct {
 	schema   *schema.Schema
 	interest *Shared
 
-	View  View
-	owned bitset.Set // slots whose entities the peer owns
+	View    View
+	owned   bitset.Set // slots whose entities the peer owns
+	OwnsAll bool       // it sees what is for owners only of all that have one, and what is for all others of every entity
 }
 
 // Begin starts a session with a client that has so many slots; 0 means that it sets no limit.

@@ -70,6 +70,7 @@ type ClientLinks struct {
 	Stats    *counters.ClientCounters
 	Transmit func(packet []byte)
 	Ready    func(deps []wire.Dependency) bool // reports whether the world shows all dependencies
+	Muted    bool                              // messages count as handled, but no handler is called
 	Delay    func(number int)                  // takes over messages that wait for the state of their tick; or nil
 }
 
@@ -430,6 +431,9 @@ func (t *ClientMessages) HandleAll(ticks uint32) {
 
 // handle hands over a message that was decoded.
 func (t *ClientMessages) handle(number int) {
+	if t.Muted {
+		return
+	}
 	if t.Delay != nil && t.schema.Messages[number].Waits() {
 		t.Delay(number)
 		return
@@ -447,6 +451,9 @@ func (t *ClientMessages) Deliver(number int) {
 
 // deliver calls the handler of a message.
 func (t *ClientMessages) deliver(number int) {
+	if t.Muted {
+		return
+	}
 	h := t.Handlers[number]
 	if h == nil {
 		t.Stats.MessagesUnhandled++

@@ -68,6 +68,15 @@ func NewReceiver(s *schema.Schema, stats *counters.ClientCounters, slots uint32,
 
 // Begin starts a session and forgets all states of former ones.
 func (rc *Receiver) Begin(m *wire.Welcome) {
+	rc.Continue(m)
+	rc.Watches.joint = joint{}
+	rc.NearTick, rc.AnyState = m.Tick, false
+	rc.forgetStates()
+}
+
+// Continue starts a session that begins with the state in which the former one ended. States that are held stay, for
+// those who look at them, and no watch is notified.
+func (rc *Receiver) Continue(m *wire.Welcome) {
 	rc.Compact = nil
 	if m.Compact {
 		rc.Compact = compact.NewReader(rc.schema)
@@ -75,14 +84,13 @@ func (rc *Receiver) Begin(m *wire.Welcome) {
 	rc.Keep = 2 * delta.Tick(m.Window)
 	rc.in.former.reset(rc.Keep)
 	rc.in.known = false
-	rc.NearTick = m.Tick
 	rc.ackedUpTo = [2]uint32{m.Sequence - 1, m.Sequence - 1}
 	rc.Window = wire.NewReceiveWindow(m.Sequence)
 	rc.Settled.begin(m.Sequence)
-	rc.AnyState, rc.NewAcks = false, false
+	rc.NewAcks = false
+	rc.Watches.continued = true
 	rc.Missing = rc.Missing[:0]
 	clear(rc.Parts)
-	rc.forgetStates()
 }
 
 // ErrOutdated is the error of a state packet after a gap so long that the client had to forget all
@@ -126,12 +134,13 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 	if rc.Window.Add(&h, err == nil); err == nil {
 		rc.Settled.arrive(&rc.Window, h.Sequence, delta.Tick(h.Tick), late)
 	}
-	if !rc.AnyState || int32(h.Tick-rc.NearTick) > 0 {
+	newer := !rc.AnyState || int32(h.Tick-rc.NearTick) > 0
+	if newer {
 		rc.NearTick, rc.StateTick, rc.Interval = h.Tick, h.Tick, h.Interval
 	}
 	rc.in.noteNamed()
 	rc.AnyState, rc.NewAcks = true, true
-	rc.Watches.notePacket(&h)
+	rc.Watches.notePacket(&h, newer)
 	return h, err
 }
 

@@ -17,18 +17,28 @@ type Watch struct {
 }
 
 // watches are all of a receiver.
-type watches []*Watch
+type watches struct {
+	list []*Watch
+	joint
+}
+
+// A joint makes the sequences of a session follow those of the session that it continues.
+type joint struct {
+	continued bool   // the session continues another one, and no later state has arrived
+	shift     uint32 // from the sequences of the session to those that watches see
+	newest    uint32 // of the latter
+}
 
 // maxWatches is how many bits Replica.watched has.
 const maxWatches = 8
 
 // Add makes a watch, which is not one of them yet, record what comes.
 func (all *watches) Add(w *Watch) {
-	if len(*all) == maxWatches {
+	if len(all.list) == maxWatches {
 		panic("receive: more than 8 watches: attach each package to a client once")
 	}
-	w.bit = 1 << len(*all)
-	*all = append(*all, w)
+	w.bit = 1 << len(all.list)
+	all.list = append(all.list, w)
 }
 
 // An Arrival is a state packet that came.
@@ -43,22 +53,31 @@ type Arrival struct {
 const maxArrivals = 255
 
 // keep returns for how long older states are held if the protocol asks for the given ticks.
-func (all watches) keep(least delta.Tick) delta.Tick {
-	for _, w := range all {
+func (all *watches) keep(least delta.Tick) delta.Tick {
+	for _, w := range all.list {
 		least = max(least, w.Keep)
 	}
 	return least
 }
 
-// notePacket records a packet.
-func (all watches) notePacket(h *wire.StateHeader) {
-	for _, w := range all {
-		w.notePacket(h)
+// notePacket records a packet. newer reports whether its state is. In a session that continues another one, the packets
+// that repeat the last state of that are left out.
+func (all *watches) notePacket(h *wire.StateHeader, newer bool) {
+	if all.continued {
+		if !newer {
+			return
+		}
+		all.continued, all.shift = false, all.newest+1-h.Sequence
+	}
+	at := Arrival{Tick: delta.Tick(h.Tick), Sequence: h.Sequence + all.shift, Settled: h.Settled}
+	all.newest = at.Sequence
+	for _, w := range all.list {
+		w.notePacket(at)
 	}
 }
 
-func (w *Watch) notePacket(h *wire.StateHeader) {
-	a := Arrival{delta.Tick(h.Tick), h.Sequence, h.Settled, len(w.Packets) >= maxArrivals}
+func (w *Watch) notePacket(a Arrival) {
+	a.Crowded = len(w.Packets) >= maxArrivals
 	if len(w.Packets) <= maxArrivals {
 		w.Packets = append(w.Packets, a)
 	} else if last := &w.Packets[maxArrivals]; int32(a.Sequence-last.Sequence) > 0 {
@@ -67,8 +86,8 @@ func (w *Watch) notePacket(h *wire.StateHeader) {
 }
 
 // noteSlot records that there is a new state of a slot.
-func (all watches) noteSlot(slot uint32, m *Replica) {
-	for _, w := range all {
+func (all *watches) noteSlot(slot uint32, m *Replica) {
+	for _, w := range all.list {
 		if m.watched&w.bit == 0 {
 			m.watched |= w.bit
 			w.Slots = append(w.Slots, slot)
@@ -77,8 +96,8 @@ func (all watches) noteSlot(slot uint32, m *Replica) {
 }
 
 // noteForgotten records that all states were forgotten.
-func (all watches) noteForgotten() {
-	for _, w := range all {
+func (all *watches) noteForgotten() {
+	for _, w := range all.list {
 		w.Sessions++
 		w.Packets = w.Packets[:0]
 	}

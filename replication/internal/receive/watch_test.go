@@ -14,7 +14,7 @@ func TestWatchesRecordIndependently(t *testing.T) {
 		for _, slot := range slots {
 			rc.Watches.noteSlot(slot, rc.Replicas.add(slot))
 		}
-		rc.Watches.notePacket(&wire.StateHeader{})
+		rc.Watches.notePacket(&wire.StateHeader{}, true)
 	}
 	note(1)
 	require.EqualValues(t, 5, rc.Watches.keep(5))

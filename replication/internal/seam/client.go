@@ -34,6 +34,13 @@ type Client struct {
 	Attached *[]func(dt time.Duration) // what Frame calls, on its goroutine, before it asks for inputs and sends
 	Ending   *[]func()                 // what Close and Detach call before they change the world
 	Watchers *Watchers
+	// Received has functions that Receive calls with each packet and its error. They must not keep the packet.
+	Received *[]func(packet []byte, err error)
+	// Resume begins the session that a welcome offers, whoever asked for it. If it continues the present one, nothing
+	// that is held is forgotten, and what is shown goes on.
+	Resume func(welcome []byte, continues bool) error
+	// Complete notes that everything has arrived that existed when the session began.
+	Complete func()
 }
 
 // Mirrored is what a replication.Replica in a world has in it.

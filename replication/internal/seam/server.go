@@ -16,8 +16,18 @@ type Server struct {
 	// Captured has functions that Replicate calls when it has captured the world.
 	Captured *[]func()
 	Watchers *Watchers
+	// Listen connects a [Listener], whose packets send gets. It must not keep them. A deaf one gets no messages before
+	// its first Resolve.
+	Listen func(send func(packet []byte) error, deaf bool) Listener
 	// Stats fills a *replication.ServerStats, whose Fields it uses again, without Unmarked.
 	Stats func(stats any)
+}
+
+// A Listener is a peer without a client. It is sent everything, also what is for owners, in Compact, without checksums
+// and each tick at once; the game does not see it. Its packets begin with the welcome.
+type Listener struct {
+	Resolve func() // acknowledges all that was sent; to be called after each Replicate
+	Close   func()
 }
 
 // A Peer is the inside of a *replication.Peer, as long as its session lasts.

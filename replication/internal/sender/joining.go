@@ -15,10 +15,10 @@ type joining struct {
 	budget *budget
 	groups *groupSender
 
-	Begun bool // the peer has had a tick
-	place join.Place
-	joins bool // it does not have everything yet
-	holds bool // some of what it needs waits for a later tick
+	Begun, AtOnce bool // the peer has had a tick; it is sent everything in its first one
+	place         join.Place
+	joins         bool // it does not have everything yet
+	holds         bool // some of what it needs waits for a later tick
 }
 
 // fewForeign is the share of a shared packet that a peer may have no need of, a divisor.
@@ -29,13 +29,13 @@ func (j *joining) begin() { j.Begun, j.joins, j.holds, j.place = false, false, f
 // enter adds the peer to the plan of a tick, or returns false if it has to wait for its first one.
 func (j *joining) enter(plan *join.Plan) bool {
 	if !j.Begun {
-		if !plan.Admit() {
+		if !j.AtOnce && !plan.Admit() {
 			return false
 		}
-		j.Begun, j.holds = true, true
+		j.Begun, j.holds = true, !j.AtOnce
 	}
 	j.acked.TakeInterval()
-	if j.joins = j.acked.Joins(); j.joins {
+	if j.joins = j.acked.Joins() && !j.AtOnce; j.joins {
 		plan.Add(j.acked, &j.place, j.budget.Rate == 0, j.holds)
 	}
 	return true

@@ -359,6 +359,18 @@ func (s *ClientSession) ReceiveAnswer(body []byte, own func() string) (*wire.Wel
 	return nil, wire.ErrUnexpected
 }
 
+// Adopt leaves the session for that of a welcome, whoever asked for it. The caller begins the session.
+func (s *ClientSession) Adopt(packet []byte) (*wire.Welcome, error) {
+	var m wire.Welcome
+	body := wire.OpenHandshake(packet)
+	if body == nil || wire.PacketKind(body[0]) != wire.KindWelcome || !m.Parse(body) {
+		return nil, wire.ErrMalformed
+	}
+	s.Reconnect()
+	s.Nonce = m.Nonce
+	return s.ReceiveAnswer(body, nil)
+}
+
 // receiveWelcome reads the welcome to the present introduction, and reports whether it begins another
 // session.
 func (s *ClientSession) receiveWelcome(m *wire.Welcome) (begins bool) {

@@ -161,6 +161,17 @@ func (c *Connection) enforce(offered *session) {
 	c.State = Connected
 }
 
+// TakeOffer puts the latest offer in force, if there is one, for a client in this process.
+func (c *Connection) TakeOffer(now delta.Tick) bool {
+	if c.Offered == nil {
+		return false
+	}
+	c.enforce(c.Offered)
+	c.noteUse(now, true)
+	c.ReceivedAt = now
+	return true
+}
+
 // receiveHello answers a client that introduces itself. The offered session replaces the
 // present one only when a packet of it arrives, so that a late copy of an old hello
 // changes nothing. begin reports whether this is such a packet.

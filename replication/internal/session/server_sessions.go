@@ -43,6 +43,12 @@ func (s *ServerSessions) SetSecret(seeded bool, seed uint64) {
 	}
 }
 
+// Hello returns the packet with which a client of this release asks for a session, for a client in this process.
+func (s *ServerSessions) Hello(nonce uint64) []byte {
+	h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: s.Fingerprint, Nonce: nonce, Codings: wire.TakesCompact}
+	return wire.WithChecksum(h.Append(nil))
+}
+
 // pieceSize returns how much of the schema's text fits into an answer.
 func (s *ServerSessions) pieceSize(mtu int) int {
 	return min(mtu, len(s.answer)) - wire.ChecksumSize - wire.RefuseSize

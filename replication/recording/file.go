@@ -1,0 +1,255 @@
+package recording
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
+)
+
+// A file is a recording that is read.
+type file struct {
+	r      io.ReaderAt
+	size   int64
+	memory int64 // the most that is read at once
+	head   header
+	first  int64 // where the segments begin
+	end    int64 // where they end
+	index
+	damage error // why not all of it is played
+}
+
+// open reads the header, and finds the segments.
+func (f *file) open(schema *replication.Schema) error {
+	start, err := f.read(0, min(f.size, int64(preamble)))
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(start) < preamble && strings.HasPrefix(magic, string(start[:min(len(start), len(magic))])):
+		return fmt.Errorf("recording: the file has %d bytes: nothing was recorded", f.size)
+	case !strings.HasPrefix(string(start), magic):
+		return errors.New("recording: the file is no recording: it begins with other bytes than " + magic)
+	case start[preamble-1] != version:
+		return fmt.Errorf("recording: the file's format is version %d, and this release reads version %d: "+
+			"play it with the release that recorded it", start[preamble-1], version)
+	}
+	kind, body, size, _, err := f.record(int64(preamble), f.size, 0)
+	if err == nil && kind != kindHeader {
+		err = errContent
+	}
+	if err == nil {
+		err = f.head.parse(body)
+	}
+	if err != nil {
+		return fmt.Errorf("recording: the file's header can't be read: %w", err)
+	}
+	if d := session.CompareSchemas(f.head.schema, schema.Text()); d != nil {
+		return fmt.Errorf("recording: the file was recorded with another schema: %w", (*replication.SchemaError)(d))
+	}
+	f.first, f.end = int64(preamble)+size, f.size
+	if !f.readIndex() {
+		f.index = index{}
+		f.scan()
+	}
+	return nil
+}
+
+// read reads some bytes.
+func (f *file) read(from, n int64) ([]byte, error) {
+	if n > f.memory {
+		return nil, fmt.Errorf("recording: %d bytes at offset %d of the file belong together, which is more than the "+
+			"%d of WithMemory: the file is damaged, or needs a larger limit", n, from, f.memory)
+	}
+	b := make([]byte, n)
+	if got, err := f.r.ReadAt(b, from); int64(got) < n {
+		return nil, fmt.Errorf("recording: the file can't be read at offset %d: %w", from+int64(got), err)
+	}
+	return b, nil
+}
+
+// record reads a record that ends before an offset.
+func (f *file) record(from, end int64, sum uint32) (kind byte, body []byte, size int64, after uint32, err error) {
+	front, err := f.read(from, min(end-from, 1+binary.MaxVarintLen64))
+	if err != nil {
+		return 0, nil, 0, 0, err
+	}
+	if len(front) < 2 {
+		return 0, nil, 0, 0, errCut
+	}
+	n, w := binary.Uvarint(front[1:])
+	if w < 0 {
+		return 0, nil, 0, 0, errDamaged
+	}
+	if w == 0 || n > uint64(end-from) || int64(n)+int64(1+w+checkSize) > end-from {
+		return 0, nil, 0, 0, errCut
+	}
+	size = int64(n) + int64(1+w+checkSize)
+	b, err := f.read(from, size)
+	if err != nil {
+		return 0, nil, 0, 0, err
+	}
+	kind, body, _, after, err = parseRecord(b, sum)
+	return kind, body, size, after, err
+}
+
+// readIndex reads the index at the end, and returns false if there is none.
+func (f *file) readIndex() bool {
+	if f.size-f.first < trailerSize {
+		return false
+	}
+	b, err := f.read(f.size-trailerSize, trailerSize)
+	if err != nil || string(b[4:]) != trailerText {
+		return false
+	}
+	at := f.size - trailerSize - int64(binary.LittleEndian.Uint32(b))
+	if at < f.first {
+		return false
+	}
+	kind, body, size, _, err := f.record(at, f.size-trailerSize, 0)
+	if err != nil || kind != kindIndex || at+size != f.size-trailerSize || f.index.parse(body, f.first, at) != nil {
+		return false
+	}
+	f.end = at
+	return true
+}
+
+// window is how much of the file is read at once to scan it.
+const window = 256 << 10
+
+// scan finds the segments of a file without an index, up to the first record that is damaged or incomplete.
+func (f *file) scan() {
+	f.end = f.first
+	var b []byte
+	at, read, sum := f.first, f.first, uint32(0)
+	for {
+		if len(b) > 0 && (b[0] == kindSegment || b[0] == kindIndex) {
+			sum = 0
+		}
+		kind, body, rest, after, err := parseRecord(b, sum)
+		switch {
+		case errors.Is(err, errCut) && read < f.size && int64(len(b)) < f.memory:
+			more, e := f.read(read, min(f.size-read, max(window, int64(len(b))), f.memory-int64(len(b))))
+			if e != nil {
+				f.damage = e
+				return
+			}
+			b, read = append(append(make([]byte, 0, len(b)+len(more)), b...), more...), read+int64(len(more))
+			continue
+		case errors.Is(err, errCut) && at == f.size:
+			f.damage = errors.New("recording: the file has no index: the recorder was not closed")
+			return
+		case err == nil && kind == kindIndex:
+			f.damage = errors.New("recording: the file's end is missing or damaged")
+			return
+		case err != nil || !f.note(kind, body, at):
+			if err == nil {
+				err = errContent
+			}
+			f.damage = f.broken(at, err)
+			return
+		}
+		sum = after
+		at += int64(len(b) - len(rest))
+		b, f.end = rest, at
+	}
+}
+
+// broken returns the error of a record that stopped what was read.
+func (f *file) broken(at int64, err error) error {
+	return fmt.Errorf("recording: the file can be played up to %v only: at offset %d of %d, %w",
+		f.head.duration(f.time), at, f.size, err)
+}
+
+// note takes note of a record that was scanned.
+func (f *file) note(kind byte, body []byte, at int64) bool {
+	p := parser{b: body}
+	switch kind {
+	case kindSegment:
+		time := p.uvarint()
+		if p.bad || time < f.time {
+			return false
+		}
+		f.segments = append(f.segments, place{at, time})
+		f.time = time
+	case kindRow:
+		step := p.uvarint()
+		if p.bad || len(f.segments) == 0 || f.time+step > maxTime {
+			return false
+		}
+		f.time += step
+	case kindMark:
+		if len(f.segments) == 0 || len(body) > MaxMark || len(f.marks) == maxMarks {
+			return false
+		}
+		f.marks = append(f.marks, stamp{f.time, string(body)})
+	default:
+		return false
+	}
+	return true
+}
+
+// A segment is what a file has from one start to the next.
+type segment struct {
+	number  int
+	time    uint64 // of the latest row that was taken
+	welcome []byte // empty: it continues the session of the segment before
+	began   bool   // a row was taken
+	rest    []byte
+	sum     uint32
+	at      int64 // offset of rest
+}
+
+// load reads a segment into memory.
+func (f *file) load(number int) (*segment, error) {
+	from, end := f.segments[number].offset, f.end
+	if number+1 < len(f.segments) {
+		end = f.segments[number+1].offset
+	}
+	b, err := f.read(from, end-from)
+	if err != nil {
+		return nil, err
+	}
+	kind, body, rest, sum, err := parseRecord(b, 0)
+	p := parser{b: body}
+	s := &segment{number: number, time: p.uvarint(), welcome: p.bytes(), rest: rest, sum: sum}
+	if err == nil && (kind != kindSegment || p.bad || len(p.b) > 0 || s.time != f.segments[number].time) {
+		err = errContent
+	}
+	if err != nil {
+		return nil, f.broken(from, err)
+	}
+	s.at = end - int64(len(rest))
+	return s, nil
+}
+
+// next returns the time of the next row, and its packets, without taking it. ok is false at the end of the segment. If
+// that is because of damage, err is not nil.
+func (s *segment) next(f *file) (time uint64, packets, rest []byte, sum uint32, ok bool, err error) {
+	rest, sum = s.rest, s.sum
+	for len(rest) > 0 {
+		kind, body, after, newSum, err := parseRecord(rest, sum)
+		if err == nil && kind != kindRow && kind != kindMark {
+			err = errContent
+		}
+		if err != nil {
+			return 0, nil, nil, 0, false, fmt.Errorf("recording: a part of the file is left out from %v on: at offset "+
+				"%d, %w", f.head.duration(s.time), s.at, err)
+		}
+		rest, sum = after, newSum
+		if kind == kindMark {
+			continue
+		}
+		p := parser{b: body}
+		step := p.uvarint()
+		if p.bad || s.time+step > maxTime {
+			return 0, nil, nil, 0, false, f.broken(s.at, errContent)
+		}
+		return s.time + step, p.b, rest, sum, true, nil
+	}
+	return 0, nil, nil, 0, false, nil
+}

@@ -1,0 +1,433 @@
+package recording
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"sort"
+	"time"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// MaxSpeed is the largest speed of a player.
+const MaxSpeed = 16
+
+// A Mark is a text at a moment of a recording, see [Recorder.Mark].
+type Mark struct {
+	At   time.Duration // since the beginning
+	Text string
+}
+
+// A Player makes a world follow a recording. It belongs to the goroutine of that world.
+type Player struct {
+	client *replication.Client
+	inside *seam.Client
+	file   *file
+	onMark func(Mark)
+
+	segment *segment
+	welcome uint64  // number of the session
+	now     uint64  // time shown, in units of the file
+	part    float64 // of a unit beyond that
+	last    uint64  // time of the latest row that was taken
+	marked  int     // marks up to here are over
+	speed   float64
+	ended   bool
+	damage  error
+}
+
+// NewPlayer returns a player of the recording in r, which has size bytes. The schema must equal that of the recording.
+// The player has a client in the world, see [Player.Client].
+//
+// The error is a sentence that names why the recording can't be played: it is none, is of another version or schema
+// (then it wraps a [*replication.SchemaError]), or can't be read. What is wrong with parts of a recording is no error:
+// see [Player.Damage].
+//
+// Panics if r is nil, and where [replication.NewClient] does.
+func NewPlayer(
+	world *ecs.World, schema *replication.Schema, r io.ReaderAt, size int64, opts ...Option,
+) (*Player, error) {
+	if r == nil {
+		panic("recording: NewPlayer needs a file")
+	}
+	s := newSettings(opts)
+	f := &file{r: r, size: max(size, 0), memory: s.memory}
+	if schema == nil {
+		panic("recording: NewPlayer needs a schema: make one as at the server")
+	}
+	if err := f.open(schema); err != nil {
+		return nil, err
+	}
+	p := &Player{file: f, speed: 1, damage: f.damage}
+	p.client = replication.NewClient(world, schema, replication.WithTimeout(0))
+	p.client.SetSend(func([]byte) error { return nil })
+	p.inside = seam.OfClient(p.client)
+	p.ended = len(f.segments) == 0
+	return p, nil
+}
+
+// Client returns the client of the world, for hooks, message handlers and package interpolation. Don't call its Frame
+// and Receive: the player does.
+func (p *Player) Client() *replication.Client { return p.client }
+
+// Duration returns the length of the recording.
+func (p *Player) Duration() time.Duration { return p.file.head.duration(p.file.time) }
+
+// Position returns the moment that the player has reached.
+func (p *Player) Position() time.Duration { return p.file.head.duration(p.now) + p.unit(p.part) }
+
+// Meta returns the metadata of the recording.
+func (p *Player) Meta() map[string]string { return maps.Clone(p.file.head.meta) }
+
+// Marks returns the marks of the recording, in their order.
+func (p *Player) Marks() []Mark {
+	marks := make([]Mark, len(p.file.marks))
+	for i := range marks {
+		marks[i] = p.mark(i)
+	}
+	return marks
+}
+
+func (p *Player) mark(i int) Mark {
+	return Mark{p.file.head.duration(p.file.marks[i].time), p.file.marks[i].text}
+}
+
+// OnMark makes Frame and Step call fn for each mark that they pass; nil ends that.
+func (p *Player) OnMark(fn func(Mark)) { p.onMark = fn }
+
+// Ended reports whether the player has reached the end of the recording.
+func (p *Player) Ended() bool { return p.ended }
+
+// Damage returns what is wrong with the recording, as far as it is known, or nil: it was cut off, or some of it is
+// damaged. Everything else is played; what is missing, for this reason or since the recorder dropped it, is left out.
+func (p *Player) Damage() error { return p.damage }
+
+// SetSpeed sets how fast time passes: 1 as recorded, 0 not at all.
+//
+// Panics if it is not 0 to MaxSpeed.
+func (p *Player) SetSpeed(speed float64) {
+	if !(speed >= 0 && speed <= MaxSpeed) {
+		panic(fmt.Sprintf("recording: a speed of %v: use 0 to %d", speed, MaxSpeed))
+	}
+	p.speed = speed
+}
+
+// unit returns units of the file as a duration.
+func (p *Player) unit(units float64) time.Duration {
+	if p.file.head.source == fromClient {
+		return time.Duration(min(units, float64(time.Hour)))
+	}
+	return time.Duration(min(units/float64(p.file.head.rate), 3600) * float64(time.Second))
+}
+
+// units returns a duration in units of the file.
+func (p *Player) units(d time.Duration) float64 {
+	if p.file.head.source == fromClient {
+		return float64(d)
+	}
+	return d.Seconds() * float64(p.file.head.rate)
+}
+
+// rounding is what sums of times are off by at most, in units of the file.
+const rounding = 1e-6
+
+// longest is the longest time that the client passes at once while it is played faster.
+const longest = 50 * time.Millisecond
+
+// Frame lets dt pass, times the speed, and brings the world up to date. Call it once per frame, in place of
+// [replication.Client.Frame], which it calls. At the end of the recording time stands still, and what is interpolated
+// completes its motion.
+//
+// A recording of a client is played frame by frame, as the client had them.
+//
+// The error is that of the client's Frame; what can't be read is left out, see [Player.Damage].
+func (p *Player) Frame(dt time.Duration) error {
+	dt = min(max(dt, 0), time.Minute)
+	left := p.units(dt) * p.speed
+	exact := p.file.head.source == fromClient
+	passed := 0. // since the client's last Frame
+	for {
+		time, ok := p.peek()
+		wait := float64(time-p.now) - p.part
+		if ok && p.gap() {
+			wait = 0
+		}
+		if !ok || wait > left+rounding {
+			if ok {
+				full := math.Floor(p.part + left)
+				p.now, p.part = p.now+uint64(full), p.part+left-full
+			} else {
+				p.ended, p.part = true, 0
+			}
+			p.pass()
+			if exact && ok {
+				return p.client.Err()
+			}
+			return p.client.Frame(p.unit(passed + left))
+		}
+		left = max(left-wait, 0)
+		passed += wait
+		if p.begins() && passed > 0 && !exact {
+			if err := p.client.Frame(p.unit(passed)); err != nil {
+				return err
+			}
+			passed = 0
+		}
+		step := time - p.segment.time
+		err := p.take(time, false)
+		switch {
+		case err != nil:
+		case exact:
+			err = p.client.Frame(p.unit(float64(step)))
+			passed = 0
+		case p.unit(passed) >= longest:
+			err = p.client.Frame(p.unit(passed))
+			passed = 0
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Step plays one tick of a recording of a server, or one frame of one of a client. The first one shows the beginning.
+// The error is that of [Player.Frame].
+func (p *Player) Step() error {
+	time, ok := p.peek()
+	if !ok {
+		p.ended = true
+		return p.client.Frame(0)
+	}
+	if exact := p.file.head.source == fromClient; exact {
+		step := time - p.segment.time
+		if err := p.take(time, false); err != nil {
+			return err
+		}
+		return p.client.Frame(p.unit(float64(step)))
+	}
+	passed := 1 - p.part
+	if next := p.now + 1; p.welcome == 0 {
+		passed = 0 // the first row is the beginning
+	} else if time > next && !p.gap() {
+		p.now, p.part = next, 0
+		p.pass()
+		return p.client.Frame(p.unit(passed))
+	}
+	if err := p.take(time, false); err != nil {
+		return err
+	}
+	if err := p.client.Frame(p.unit(passed)); err != nil {
+		return err
+	}
+	if next, ok := p.peek(); !ok || next > time || !p.begins() {
+		return nil
+	}
+	return p.take(time, false) // the first row of a segment belongs to the tick
+}
+
+// Back goes to the start of the segment before the present one, or of this one if more than half a second of it was
+// played.
+func (p *Player) Back() error {
+	if p.segment == nil {
+		return p.Seek(0)
+	}
+	n := p.segment.number
+	if start := p.file.segments[n].time; n > 0 && p.file.head.duration(p.now-min(start, p.now)) <= time.Second/2 {
+		n--
+	}
+	return p.Seek(p.file.head.duration(p.file.segments[n].time))
+}
+
+// Seek goes to a moment, in the past or the future. Entities that are there before and after keep their handles.
+// Messages and marks up to that moment are not delivered. Hooks report the difference.
+//
+// The error is that of [Player.Frame].
+func (p *Player) Seek(at time.Duration) error {
+	f := p.file
+	if len(f.segments) == 0 {
+		return p.client.Frame(0)
+	}
+	goal := p.units(min(max(at, 0), p.Duration())) + rounding
+	n := sort.Search(len(f.segments), func(i int) bool { return float64(f.segments[i].time) > goal }) - 1
+	n = max(n, 0)
+	s, err := f.load(n)
+	for ; n > 0 && !p.starts(s, err); s, err = f.load(n) {
+		n--
+	}
+	if err != nil { // of the first segment: the next one that can be played follows
+		s, p.damage = &segment{time: f.segments[0].time}, err
+	}
+	p.segment, p.ended, p.part, p.welcome = s, false, 0, 0
+	p.now, p.last = s.time, s.time
+	p.mute(true)
+	defer p.mute(false)
+	err = p.fastForward(goal)
+	p.marked = sort.Search(len(f.marks), func(i int) bool { return float64(f.marks[i].time) > goal })
+	return err
+}
+
+// starts reports whether a segment that was loaded is one to start with, with a session of its own and a first row.
+func (p *Player) starts(s *segment, err error) bool {
+	some := false
+	if err == nil {
+		_, _, _, _, some, err = s.next(p.file)
+	}
+	if err != nil {
+		p.damage = err
+	}
+	return some && len(s.welcome) > 0
+}
+
+// settle is how much time before the moment that is sought is played tick by tick, for those who look at when states
+// arrive.
+const settle = 250 * time.Millisecond
+
+// fastForward plays up to a moment.
+func (p *Player) fastForward(goal float64) error {
+	from := goal - p.units(settle)
+	if p.inside.Apply.Shown == nil {
+		from = goal // nobody does
+	}
+	exact := p.file.head.source == fromClient
+	passed := float64(0)
+	for {
+		time, ok := p.peek()
+		if gap := ok && p.gap(); !ok || float64(time) > goal {
+			if !ok || gap {
+				goal = float64(p.now) // nothing is known of the time from there on
+			}
+			break
+		}
+		step := float64(time - p.now)
+		if exact {
+			step = float64(time - p.segment.time)
+		}
+		if err := p.take(time, true); err != nil {
+			return err
+		}
+		if passed += step; exact || float64(time) >= from {
+			if err := p.client.Frame(p.unit(passed)); err != nil {
+				return err
+			}
+			passed = 0
+		}
+	}
+	rest := max(math.Floor(goal)-float64(p.now), 0)
+	p.now += uint64(rest)
+	if exact && passed == 0 {
+		return p.client.Err()
+	}
+	return p.client.Frame(p.unit(passed + rest))
+}
+
+// mute makes messages count as handled.
+func (p *Player) mute(on bool) {
+	if m := p.inside.Messages; m != nil {
+		m.Muted = on
+	}
+}
+
+// pass calls the function of OnMark.
+func (p *Player) pass() {
+	for p.marked < len(p.file.marks) && p.file.marks[p.marked].time <= p.now {
+		p.marked++
+		if p.onMark != nil {
+			p.onMark(p.mark(p.marked - 1))
+		}
+	}
+}
+
+// begins reports whether the next row is the first one of a session.
+func (p *Player) begins() bool { return !p.segment.began && len(p.segment.welcome) > 0 }
+
+// gap reports whether the next row follows a part of the recording that is missing. Players leave that out.
+func (p *Player) gap() bool { return p.begins() && p.welcome != 0 && p.segment.time > p.last }
+
+// peek returns the time of the next row, and false if there is none. It goes on to the next segment that can be read.
+func (p *Player) peek() (time uint64, ok bool) {
+	f := p.file
+	for n := 0; ; {
+		if s := p.segment; s != nil {
+			time, _, _, _, ok, err := s.next(f)
+			if ok {
+				return max(time, p.now), true
+			}
+			if err != nil {
+				p.damage = err
+			}
+			n = s.number + 1
+		}
+		if n >= len(f.segments) {
+			return p.now, false
+		}
+		s, err := f.load(n)
+		if err != nil {
+			p.damage = err
+			s = &segment{number: n, time: f.segments[n].time}
+		}
+		p.segment = s
+	}
+}
+
+// take gives the client the packets of the next row.
+func (p *Player) take(time uint64, seeks bool) error {
+	s := p.segment
+	at, packets, rest, sum, ok, _ := s.next(p.file)
+	if !ok {
+		return nil
+	}
+	first := p.begins()
+	if first {
+		// The state that the session begins with is the one that is shown, unless something is missing.
+		continues := !seeks && p.welcome != 0 && s.time == p.last && s.number > 0
+		if continues { // what came is handled before the session ends
+			if err := p.client.Frame(0); err != nil {
+				return err
+			}
+		}
+		if err := p.begin(continues); err != nil {
+			p.damage = err
+			s.rest, s.began = nil, true
+			return nil
+		}
+	}
+	s.time, s.rest, s.sum, s.began = at, rest, sum, true
+	p.now, p.part, p.last = max(p.now, time), 0, at
+	for r := (parser{b: packets}); len(r.b) > 0; {
+		packet := r.bytes()
+		if r.bad {
+			p.damage = p.file.broken(s.at, errContent)
+			break
+		}
+		_ = p.client.Receive(packet) // counted in the client's stats
+	}
+	if first && p.file.head.source == fromServer {
+		p.inside.Complete()
+	}
+	if !seeks {
+		p.pass()
+	}
+	return nil
+}
+
+// begin begins the session of a segment.
+func (p *Player) begin(continues bool) error {
+	var m wire.Welcome
+	body := wire.OpenHandshake(p.segment.welcome)
+	if body == nil || wire.PacketKind(body[0]) != wire.KindWelcome || !m.Parse(body) {
+		return p.file.broken(p.segment.at, errContent)
+	}
+	if m.Session == p.welcome {
+		return nil // the server has confirmed it
+	}
+	p.welcome = m.Session
+	if err := p.inside.Resume(p.segment.welcome, continues); err != nil {
+		return p.file.broken(p.segment.at, err)
+	}
+	return nil
+}

@@ -1,0 +1,378 @@
+package recording
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// An Option is a setting of a recorder or a player.
+type Option func(*settings)
+
+type settings struct {
+	segment time.Duration
+	queue   int
+	memory  int64
+	meta    map[string]string
+}
+
+func newSettings(opts []Option) settings {
+	s := settings{segment: 2 * time.Second, queue: 4 << 20, memory: 64 << 20}
+	for _, opt := range opts {
+		if opt == nil {
+			panic("recording: an option is nil: leave it out")
+		}
+		opt(&s)
+	}
+	return s
+}
+
+// WithSegment sets how often a recording starts anew, 2 seconds by default. A player seeks to such a start and plays
+// from there: shorter segments make larger files and faster seeks.
+//
+// Panics if it is not 100 ms to an hour.
+func WithSegment(d time.Duration) Option {
+	if d < 100*time.Millisecond || d > time.Hour {
+		panic(fmt.Sprintf("recording: a segment of %v: use 100ms to an hour", d))
+	}
+	return func(s *settings) { s.segment = d }
+}
+
+// WithQueue sets how many bytes may wait for the writer, 4 MiB by default. What comes while the queue is full is
+// dropped; see [RecorderStats].
+//
+// Panics if it is less than 64 KiB.
+func WithQueue(bytes int) Option {
+	if bytes < 64<<10 {
+		panic(fmt.Sprintf("recording: a queue of %d bytes: use 65536 or more", bytes))
+	}
+	return func(s *settings) { s.queue = bytes }
+}
+
+// WithMemory sets how many bytes a player reads into memory at once, 64 MiB by default: at most one segment, the header
+// or the index.
+//
+// Panics if it is less than 64 KiB.
+func WithMemory(bytes int) Option {
+	if bytes < 64<<10 {
+		panic(fmt.Sprintf("recording: a memory of %d bytes: use 65536 or more", bytes))
+	}
+	return func(s *settings) { s.memory = int64(bytes) }
+}
+
+// WithMeta adds an entry to the metadata of a recording, such as the name of the level. See [Player.Meta].
+//
+// NewRecorder panics if all entries together have more than 64 KiB.
+func WithMeta(key, value string) Option {
+	return func(s *settings) {
+		if s.meta == nil {
+			s.meta = map[string]string{}
+		}
+		s.meta[key] = value
+	}
+}
+
+// RecorderStats counts what a recorder did.
+type RecorderStats struct {
+	Bytes    uint64 // given to the writer
+	Rows     uint64 // ticks or frames with packets
+	Segments uint64
+	Dropped  uint64 // ticks or frames that are missing, because the writer was too slow
+}
+
+// A Recorder writes what a server sends, or what a client receives. It belongs to the goroutine of that.
+type Recorder struct {
+	settings
+	head  header
+	queue *queue
+	index index
+	stats RecorderStats
+	err   error
+
+	now      uint64 // time of the present row
+	rowAt    uint64 // of the latest row
+	began    uint64 // of the segment
+	open     bool   // there is a segment
+	closed   bool
+	offset   int64
+	sum      uint32
+	out      []byte // records
+	body     []byte
+	interval uint64 // from one segment to the next
+
+	listen    func(send func(packet []byte) error, deaf bool) seam.Listener
+	old, next *feed // of a server
+	ticks     replication.Tick
+	server    *replication.Server
+	feed      feed // of a client
+	welcome   []byte
+}
+
+// A feed is the packets of a peer since the last row: lengths and packets.
+type feed struct {
+	welcome []byte
+	row     []byte
+	peer    seam.Listener
+}
+
+func (f *feed) take(packet []byte) error {
+	if f.welcome == nil {
+		f.welcome = append([]byte{}, packet...)
+		return nil
+	}
+	f.row = appendText(f.row, packet)
+	return nil
+}
+
+// NewRecorder returns a recorder of everything that the server replicates and sends to all, whoever it is for. It is no
+// peer that the game sees; messages to one client only are not recorded. Call [Recorder.Record] after each
+// [replication.Server.Replicate], and [Recorder.Close] at the end.
+//
+// A goroutine calls w.Write, always with complete records. The recording begins with the next tick.
+//
+// Panics if w is nil, or if the server is nil or closed.
+func NewRecorder(server *replication.Server, w io.Writer, opts ...Option) *Recorder {
+	inside := seam.OfServer(server)
+	r := newRecorder(w, opts, header{source: fromServer, rate: server.TickRate()}, inside.Schema.FullText())
+	r.interval = max(uint64(r.segment)*uint64(r.head.rate)/uint64(time.Second), 1)
+	r.listen, r.server, r.ticks = inside.Listen, server, server.Tick()
+	r.next = r.connect()
+	return r
+}
+
+// NewClientRecorder returns a recorder of what a client accepts, with all losses. Make it before the client connects.
+// It records every [replication.Client.Frame] by itself; call [Recorder.Close] at the end, after the last one.
+//
+// There are no starts but those of the client's sessions, so a player seeks by playing from there.
+//
+// Panics if w is nil, or if the client has a session already.
+func NewClientRecorder(client *replication.Client, w io.Writer, opts ...Option) *Recorder {
+	inside := seam.OfClient(client)
+	if client.Status() != replication.StatusConnecting {
+		panic("recording: NewClientRecorder of a client that has connected: make the recorder before the first Frame")
+	}
+	r := newRecorder(w, opts, header{source: fromClient}, inside.Schema.FullText())
+	r.interval = uint64(r.segment)
+	*inside.Received = append(*inside.Received, r.received)
+	*inside.Attached = append(*inside.Attached, r.frame)
+	return r
+}
+
+func newRecorder(w io.Writer, opts []Option, head header, schema string) *Recorder {
+	if w == nil {
+		panic("recording: a recorder needs a writer, such as a file")
+	}
+	r := &Recorder{settings: newSettings(opts), head: head}
+	r.head.schema, r.head.meta = schema, r.meta
+	size := 0
+	for key, value := range r.meta {
+		size += len(key) + len(value)
+	}
+	if size > maxMeta {
+		panic(fmt.Sprintf("recording: metadata of %d bytes: use at most %d", size, maxMeta))
+	}
+	r.queue = newQueue(w, r.settings.queue)
+	r.out = r.head.append(r.out)
+	r.flush(0)
+	return r
+}
+
+func (r *Recorder) connect() *feed {
+	f := &feed{}
+	f.peer = r.listen(f.take, r.old != nil) // what is sent until then is in the old segment
+	return f
+}
+
+// Record records the tick of the latest Replicate. It never waits for the writer. It does nothing after Close or an
+// error of the writer, which Close returns.
+func (r *Recorder) Record() {
+	if r.server == nil {
+		panic("recording: Record of a client's recorder: its Frame does that")
+	}
+	if r.closed || r.err != nil {
+		return
+	}
+	tick := r.server.Tick()
+	if r.stats.Segments > 0 {
+		r.now += uint64(uint32(tick - r.ticks))
+	}
+	r.ticks = tick
+	if r.old != nil {
+		r.old.peer.Resolve()
+		if (len(r.old.row) > 0 || r.next != nil) && !r.row(r.old.row) {
+			r.lose()
+			return
+		}
+		r.old.row = r.old.row[:0]
+	}
+	switch {
+	case r.next != nil:
+		if len(r.next.row) == 0 {
+			break // of a Replicate that sent nothing
+		}
+		r.next.peer.Resolve()
+		if !r.begin(r.next.welcome, r.now) || !r.row(r.next.row) {
+			r.lose()
+			return
+		}
+		r.next.row = r.next.row[:0]
+		if r.old != nil {
+			r.old.peer.Close()
+		}
+		r.old, r.next = r.next, nil
+	case r.old == nil: // the queue was full
+		r.stats.Dropped++
+		var ready bool
+		if ready, r.err = r.queue.drained(); ready && r.err == nil {
+			r.next = r.connect()
+		}
+	case r.now-r.began >= r.interval-1:
+		r.next = r.connect()
+	}
+}
+
+// lose ends the segment, since some of it is missing.
+func (r *Recorder) lose() {
+	r.stats.Dropped++
+	_, r.err = r.queue.drained()
+	r.drop()
+}
+
+// drop closes the peers.
+func (r *Recorder) drop() {
+	for _, f := range []*feed{r.old, r.next} {
+		if f != nil {
+			f.peer.Close()
+		}
+	}
+	r.old, r.next, r.open = nil, nil, false
+}
+
+// received is called with each packet that a client received.
+func (r *Recorder) received(packet []byte, err error) {
+	if r.closed || r.err != nil {
+		return
+	}
+	if err != nil && !errors.Is(err, replication.ErrMissingBaseline) && !errors.Is(err, replication.ErrMissingModel) {
+		return // it changed nothing
+	}
+	if wire.OpenHandshake(packet) != nil {
+		if wire.PacketKind(packet[wire.ChecksumSize]) == wire.KindWelcome {
+			r.welcome = append([]byte{}, packet...)
+			r.feed.row = r.feed.row[:0] // of the former session, which was forgotten
+		}
+		return
+	}
+	r.feed.row = appendText(r.feed.row, packet)
+}
+
+// frame is called in each Frame of a client.
+func (r *Recorder) frame(dt time.Duration) {
+	if r.closed || r.err != nil {
+		return
+	}
+	ok, from := true, r.now
+	r.now += uint64(max(dt, 0))
+	switch {
+	case r.welcome != nil:
+		if ok = r.begin(r.welcome, from); ok {
+			r.welcome = nil
+		}
+	case r.open && from-r.began >= r.interval:
+		ok = r.begin(nil, from)
+	}
+	if r.open && !(ok && r.row(r.feed.row)) {
+		r.stats.Dropped++
+		_, r.err = r.queue.drained()
+	}
+	r.feed.row = r.feed.row[:0]
+}
+
+// begin begins a segment whose first row is of the time after at.
+func (r *Recorder) begin(welcome []byte, at uint64) bool {
+	r.body = appendText(binary.AppendUvarint(r.body[:0], at), welcome)
+	before, start := r.sum, place{r.offset, at}
+	r.out, r.sum = appendRecord(r.out, 0, kindSegment, r.body)
+	if !r.flush(before) {
+		return false
+	}
+	r.stats.Segments++
+	r.index.segments = append(r.index.segments, start)
+	r.began, r.rowAt, r.open = at, at, true
+	return true
+}
+
+// row appends a row.
+func (r *Recorder) row(packets []byte) bool {
+	r.body = append(binary.AppendUvarint(r.body[:0], r.now-r.rowAt), packets...)
+	before := r.sum
+	r.out, r.sum = appendRecord(r.out, r.sum, kindRow, r.body)
+	if !r.flush(before) {
+		return false
+	}
+	r.stats.Rows++
+	r.rowAt = r.now
+	r.index.time = r.now
+	return true
+}
+
+// flush hands over the records in out. If there is no room, the sum is what it was before.
+func (r *Recorder) flush(before uint32) bool {
+	ok := r.queue.put(r.out)
+	if ok {
+		r.offset += int64(len(r.out))
+		r.stats.Bytes += uint64(len(r.out))
+	} else {
+		r.sum = before
+	}
+	r.out = r.out[:0]
+	return ok
+}
+
+// Mark puts a text at the present moment of the recording, such as what a player reports: see [Player.Marks]. It
+// returns false if it is not kept, because nothing is recorded at present, there are 65,536 marks, or the queue is full.
+//
+// Panics if the text has more than MaxMark bytes.
+func (r *Recorder) Mark(text string) bool {
+	if len(text) > MaxMark {
+		panic(fmt.Sprintf("recording: a mark of %d bytes: use at most %d", len(text), MaxMark))
+	}
+	if r.closed || r.err != nil || !r.open || len(r.index.marks) == maxMarks {
+		return false
+	}
+	before := r.sum
+	r.out, r.sum = appendRecord(r.out, r.sum, kindMark, append(r.body[:0], text...))
+	if !r.flush(before) {
+		return false
+	}
+	r.index.marks = append(r.index.marks, stamp{r.rowAt, text})
+	return true
+}
+
+// Stats returns the recorder's counters.
+func (r *Recorder) Stats() RecorderStats { return r.stats }
+
+// Close ends the recording, waits until everything is written, and returns the first error of the writer. It does not
+// close the writer. Call it before the server is closed, or after the client's last Frame.
+func (r *Recorder) Close() error {
+	if r.closed {
+		return r.err
+	}
+	r.closed = true
+	if r.server != nil {
+		if r.open && r.now > r.rowAt {
+			r.row(nil) // so that the recording is as long as what it is of
+		}
+		r.drop()
+	}
+	tail := r.index.append(nil)
+	r.stats.Bytes += uint64(len(tail))
+	r.err = r.queue.close(tail)
+	return r.err
+}
