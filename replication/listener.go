@@ -14,6 +14,7 @@ func listen(s *Server, send func(packet []byte) error, deaf bool) seam.Listener 
 		panic("replication: a recorder of a closed server: make a new one with NewServer")
 	}
 	p := s.add(newPeer(s, send, peerOptions{coding: Compact, mtu: wire.MaxMTU, noChecksum: true, silent: true}))
+	p.sends.Note = func(int) {}                                                      // nothing leaves
 	_ = p.receive(s.sessions.Hello(wire.Mix64(s.sessions.Instance + p.conn.Number))) // it is of the right schema and size
 	if p.conn.TakeOffer(s.snap.Tick) {
 		p.reset()

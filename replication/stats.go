@@ -27,7 +27,7 @@ type ServerStats struct {
 	// BaselineAges counts entities that were sent, by the age of their baseline: item 0
 	// without a baseline, items 1 to 31 of so many ticks, item 32 older.
 	BaselineAges [33]uint64
-	// Fields has the bits sent to all peers by field, in schema order.
+	// Fields has the bits sent to all peers, and to recorders, by field, in schema order.
 	Fields []FieldStats
 
 	// Entities.

@@ -150,14 +150,7 @@ func (s *Inspector) Close() {
 	if s.watchers == nil {
 		return
 	}
-	// A new list, since the old one may be gone through at this moment.
-	var others seam.Watchers
-	for _, w := range *s.watchers {
-		if w != seam.Watcher((*watching)(s)) {
-			others = append(others, w)
-		}
-	}
-	*s.watchers, s.watchers = others, nil
+	*s.watchers, s.watchers = s.watchers.Without((*watching)(s)), nil
 }
 
 // watching is the inspector as its server or client sees it.

@@ -136,7 +136,6 @@ func TestWithoutIndex(t *testing.T) {
 	var truth []map[replication.NetID]state
 	for range 500 {
 		p.step(t)
-		r.Record()
 		truth = append(truth, p.truth(schema))
 	}
 	require.True(t, r.Mark("the end"))
@@ -183,7 +182,6 @@ func TestASlowWriterIsNotWaitedFor(t *testing.T) {
 	play := func(ticks int) {
 		for range ticks {
 			p.step(t)
-			r.Record()
 			truth = append(truth, p.truth(schema))
 		}
 	}
@@ -219,12 +217,35 @@ func TestAWriterThatFails(t *testing.T) {
 	r := recording.NewRecorder(p.server, w)
 	for range 100 {
 		p.step(t)
-		r.Record()
 		runtime.Gosched()
 	}
+	require.Eventually(t, func() bool { return r.Err() != nil }, 10*time.Second, time.Millisecond)
+	require.ErrorIs(t, r.Err(), w.fail)
+	p.step(t)
 	require.ErrorIs(t, r.Close(), w.fail)
-	r.Record()
+	p.step(t)
 	require.False(t, r.Mark("late"))
+}
+
+// TestAServerThatEnds before its recorder leaves a complete file.
+func TestAServerThatEnds(t *testing.T) {
+	t.Parallel()
+	schema := newSchema()
+	p := newPlay(1, schema)
+	var b bytes.Buffer
+	r := recording.NewRecorder(p.server, &b)
+	var truth []map[replication.NetID]state
+	for range 200 {
+		p.step(t)
+		truth = append(truth, p.truth(schema))
+	}
+	p.server.Close()
+	require.Panics(t, p.server.Replicate)
+	require.NoError(t, r.Close())
+	player, world, err := open(b.Bytes())
+	require.NoError(t, err)
+	require.Equal(t, 200, requireTrue(t, player, world, truth))
+	require.NoError(t, player.Damage())
 }
 
 // TestMemoryIsBounded: a file can't make the player read more at once than WithMemory, whatever lengths it has.
@@ -262,7 +283,6 @@ func FuzzPlayer(f *testing.F) {
 	for i := range 20 {
 		p.world.NewEntity(p.ids...)
 		p.server.Replicate()
-		r.Record()
 		if i == 10 {
 			r.Mark("ten")
 		}

@@ -1,10 +1,7 @@
 // Package recording keeps what a server sends or a client receives in a file, and plays it into a world again.
 //
-//	recorder := recording.NewRecorder(server, file)
-//	for range ticks {
-//		server.Replicate()
-//		recorder.Record()
-//	}
+//	recorder := recording.NewRecorder(server, file) // records every Replicate from now on
+//	...
 //	err := recorder.Close()
 //
 //	player, err := recording.NewPlayer(&world, schema, file, size)

@@ -34,7 +34,6 @@ func record10s(path string) error {
 	for range 600 {
 		(*ball)(world.Get(e, ecs.ComponentID[ball](&world))).X += 0.1
 		server.Replicate()
-		recorder.Record()
 	}
 	return recorder.Close()
 }

@@ -4,7 +4,32 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"time"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
 )
+
+// Timed makes fn get how long each tick of a server takes a recorder.
+func Timed(r *Recorder, fn func(time.Duration)) {
+	list := *r.inside.Watchers
+	for i, w := range list {
+		if w == seam.Watcher((*ticking)(r)) {
+			list[i] = timed{w, fn}
+		}
+	}
+}
+
+type timed struct {
+	seam.Watcher
+	fn func(time.Duration)
+}
+
+func (t timed) Note(at seam.Moment, bytes int) {
+	from := time.Now()
+	if t.Watcher.Note(at, bytes); at == seam.ReplicateEnds {
+		t.fn(time.Since(from))
+	}
+}
 
 // Repair gives the records of a file right checks, as far as their lengths allow that, so that a fuzzer gets beyond
 // them.
@@ -30,4 +55,20 @@ func Repair(file []byte) []byte {
 		b = b[end+checkSize:]
 	}
 	return file
+}
+
+// Sent counts the packets that a server sends, as those see it who watch.
+func Sent(server any) *int {
+	c := new(counter)
+	list := seam.OfServer(server).Watchers
+	*list = append(*list, c)
+	return (*int)(c)
+}
+
+type counter int
+
+func (c *counter) Note(at seam.Moment, _ int) {
+	if at == seam.Sent {
+		*c++
+	}
 }

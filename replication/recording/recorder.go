@@ -106,7 +106,7 @@ type Recorder struct {
 	body     []byte
 	interval uint64 // from one segment to the next
 
-	listen    func(send func(packet []byte) error, deaf bool) seam.Listener
+	inside    seam.Server
 	old, next *feed // of a server
 	ticks     replication.Tick
 	server    *replication.Server
@@ -130,19 +130,20 @@ func (f *feed) take(packet []byte) error {
 	return nil
 }
 
-// NewRecorder returns a recorder of everything that the server replicates and sends to all, whoever it is for. It is no
-// peer that the game sees; messages to one client only are not recorded. Call [Recorder.Record] after each
-// [replication.Server.Replicate], and [Recorder.Close] at the end.
+// NewRecorder returns a recorder of everything that any client of the server may see, and of the messages to all. It is
+// no peer that the game sees; messages to one client only are not recorded. It records every
+// [replication.Server.Replicate] from the next one on by itself; call [Recorder.Close] at the end.
 //
-// A goroutine calls w.Write, always with complete records. The recording begins with the next tick.
+// A goroutine calls w.Write, always with complete records.
 //
 // Panics if w is nil, or if the server is nil or closed.
 func NewRecorder(server *replication.Server, w io.Writer, opts ...Option) *Recorder {
 	inside := seam.OfServer(server)
 	r := newRecorder(w, opts, header{source: fromServer, rate: server.TickRate()}, inside.Schema.FullText())
 	r.interval = max(uint64(r.segment)*uint64(r.head.rate)/uint64(time.Second), 1)
-	r.listen, r.server, r.ticks = inside.Listen, server, server.Tick()
+	r.inside, r.server, r.ticks = inside, server, server.Tick()
 	r.next = r.connect()
+	*inside.Watchers = append(*inside.Watchers, (*ticking)(r))
 	return r
 }
 
@@ -185,19 +186,22 @@ func newRecorder(w io.Writer, opts []Option, head header, schema string) *Record
 
 func (r *Recorder) connect() *feed {
 	f := &feed{}
-	f.peer = r.listen(f.take, r.old != nil) // what is sent until then is in the old segment
+	f.peer = r.inside.Listen(f.take, r.old != nil) // what is sent until then is in the old segment
 	return f
 }
 
-// Record records the tick of the latest Replicate. It never waits for the writer. It does nothing after Close or an
-// error of the writer, which Close returns.
-func (r *Recorder) Record() {
-	if r.server == nil {
-		panic("recording: Record of a client's recorder: its Frame does that")
+// ticking is the recorder as its server sees it.
+type ticking Recorder
+
+// Note is called at each moment of the server.
+func (t *ticking) Note(at seam.Moment, _ int) {
+	if r := (*Recorder)(t); at == seam.ReplicateEnds && r.server.Tick() != r.ticks && r.err == nil {
+		r.tick()
 	}
-	if r.closed || r.err != nil {
-		return
-	}
+}
+
+// tick records the tick of the latest Replicate. It never waits for the writer.
+func (r *Recorder) tick() {
 	tick := r.server.Tick()
 	if r.stats.Segments > 0 {
 		r.now += uint64(uint32(tick - r.ticks))
@@ -355,11 +359,19 @@ func (r *Recorder) Mark(text string) bool {
 	return true
 }
 
+// Err returns the error of the writer, which ends the recording, or nil.
+func (r *Recorder) Err() error {
+	if !r.closed && r.err == nil {
+		_, r.err = r.queue.drained()
+	}
+	return r.err
+}
+
 // Stats returns the recorder's counters.
 func (r *Recorder) Stats() RecorderStats { return r.stats }
 
-// Close ends the recording, waits until everything is written, and returns the first error of the writer. It does not
-// close the writer. Call it before the server is closed, or after the client's last Frame.
+// Close ends the recording, waits until everything is written, and returns the first error of the writer, after which
+// nothing was recorded. It does not close the writer.
 func (r *Recorder) Close() error {
 	if r.closed {
 		return r.err
@@ -370,6 +382,7 @@ func (r *Recorder) Close() error {
 			r.row(nil) // so that the recording is as long as what it is of
 		}
 		r.drop()
+		*r.inside.Watchers = r.inside.Watchers.Without((*ticking)(r))
 	}
 	tail := r.index.append(nil)
 	r.stats.Bytes += uint64(len(tail))

@@ -155,7 +155,6 @@ func record(t *testing.T, ticks int, opts ...recording.Option) (file []byte, tru
 	r := recording.NewRecorder(p.server, &b, opts...)
 	for i := range ticks {
 		p.step(t)
-		r.Record()
 		truth = append(truth, p.truth(schema))
 		if i == ticks/2 {
 			require.True(t, r.Mark("half time"))
@@ -300,9 +299,12 @@ func TestARecorderChangesNothingForOthers(t *testing.T) {
 		client := replication.NewClient(&w, newSchema(), replication.WithSeed(2))
 		client.SetSend(link.Up.Send)
 		var b bytes.Buffer
-		r := (*recording.Recorder)(nil)
 		if record {
-			r = recording.NewRecorder(p.server, &b)
+			r := recording.NewRecorder(p.server, &b)
+			defer func() {
+				require.NoError(t, r.Close())
+				require.Greater(t, b.Len(), 1000)
+			}()
 		}
 		for range 400 {
 			link.Step()
@@ -310,16 +312,13 @@ func TestARecorderChangesNothingForOthers(t *testing.T) {
 			link.Down.Receive(func(packet []byte) { _ = client.Receive(packet) })
 			require.NoError(t, client.Frame(time.Second/rate))
 			p.step(t)
-			if record {
-				r.Record()
-			}
 		}
 		return all
 	}
 	require.Equal(t, sent(false), sent(true))
 }
 
-// TestTheGameDoesNotSeeARecorder in its hooks or among its peers.
+// TestTheGameDoesNotSeeARecorder in its hooks, among its peers, or in what it is told of packets.
 func TestTheGameDoesNotSeeARecorder(t *testing.T) {
 	p := newPlay(1, newSchema())
 	called := 0
@@ -327,10 +326,9 @@ func TestTheGameDoesNotSeeARecorder(t *testing.T) {
 	p.server.OnDisconnect(func(*replication.Peer) { called++ })
 	p.server.OnJoin(func(*replication.Peer, []byte) error { called++; return fmt.Errorf("full") })
 	var b bytes.Buffer
-	r := recording.NewRecorder(p.server, &b)
+	r, sent := recording.NewRecorder(p.server, &b), recording.Sent(p.server)
 	for range 500 {
 		p.step(t)
-		r.Record()
 		for range p.server.Peers() {
 			called++
 		}
@@ -338,5 +336,6 @@ func TestTheGameDoesNotSeeARecorder(t *testing.T) {
 	}
 	require.NoError(t, r.Close())
 	require.Zero(t, called)
+	require.Zero(t, *sent)
 	require.Greater(t, r.Stats().Segments, uint64(3))
 }

@@ -15,8 +15,8 @@ const (
 )
 
 // A Watcher is called at moments of a server or client, on its goroutine. bytes is the size of the packet that is sent
-// or received, 0 at other moments. It must not change the server or client, and may read counters only when Replicate
-// or Frame ends.
+// or received, 0 at other moments. It may read counters, and change the server or client, only when Replicate or Frame
+// ends.
 type Watcher interface{ Note(at Moment, bytes int) }
 
 // Watchers are all of a server or client.
@@ -27,4 +27,14 @@ func (w Watchers) Note(at Moment, bytes int) {
 	for _, each := range w {
 		each.Note(at, bytes)
 	}
+}
+
+// Without returns the others in a new list: the present one may be gone through at this moment.
+func (w Watchers) Without(which Watcher) (others Watchers) {
+	for _, each := range w {
+		if each != which {
+			others = append(others, each)
+		}
+	}
+	return others
 }

@@ -8,6 +8,7 @@ import (
 // An Outlet knows how the send function of a peer or client fares.
 type Outlet struct {
 	Function func(packet []byte) error // of the user's
+	Note     func(bytes int)           // gets the size of each packet
 	refused  uint64                    // packets that it refused one after the other, up to the latest packet
 	Last     error                     // of the latest packet that it refused
 }
@@ -17,11 +18,11 @@ type Outlet struct {
 func Lend(
 	calls *exclusive.Guard, note func(bytes int), send func(packet []byte) error,
 ) (*Outlet, func(packet []byte) error) {
-	o := &Outlet{Function: send}
+	o := &Outlet{Function: send, Note: note}
 	return o, calls.Lend(wire.Lent(func(packet []byte) error {
 		n := len(packet)
 		err := o.Function(packet)
-		note(n)
+		o.Note(n)
 		if err == nil {
 			o.refused = 0
 			return nil
