@@ -11,8 +11,8 @@
 // # Data flow
 //
 // A Recorder is a peer of the server without a client: the packets of a tick count as received at once. Each tick's go
-// into a row, rows into a bounded queue, and a goroutine writes the queue to an [io.Writer]. Every two seconds the peer
-// is replaced by a new one, which is sent everything: a segment begins. In that tick both are sent its state. A full
+// into a row, rows into a bounded queue, and a goroutine writes the queue to an [io.Writer]. Every second the peer is
+// replaced by a new one, which is sent everything: a segment begins. In that tick both are sent its state. A full
 // queue drops what comes until it is half empty; then a new segment begins. A Player feeds the packets of rows to a
 // client. Where segments meet, the client takes the new one's first row for a repetition of the state that it has, so
 // nothing changes in its world, and interpolation goes on.

@@ -23,7 +23,7 @@ type settings struct {
 }
 
 func newSettings(opts []Option) settings {
-	s := settings{segment: 2 * time.Second, queue: 4 << 20, memory: 64 << 20}
+	s := settings{segment: time.Second, queue: 4 << 20, memory: 64 << 20}
 	for _, opt := range opts {
 		if opt == nil {
 			panic("recording: an option is nil: leave it out")
@@ -33,7 +33,7 @@ func newSettings(opts []Option) settings {
 	return s
 }
 
-// WithSegment sets how often a recording starts anew, 2 seconds by default. A player seeks to such a start and plays
+// WithSegment sets how often a recording starts anew, every second by default. A player seeks to such a start and plays
 // from there: shorter segments make larger files and faster seeks.
 //
 // Panics if it is not 100 ms to an hour.

@@ -260,7 +260,7 @@ func TestSeeking(t *testing.T) {
 	require.Zero(t, marks)
 	require.NoError(t, p.Seek(at(500)))
 	require.NoError(t, p.Back())
-	require.Equal(t, at(360), p.Position())
+	require.Equal(t, at(420), p.Position())
 }
 
 // TestSpeeds: time passes as fast as it should.

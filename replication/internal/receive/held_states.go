@@ -385,9 +385,10 @@ func (h *HeldStates) grow(keep delta.Tick, words int) {
 	h.Ring, h.first = ring, 0
 }
 
-// release gives up the shared rows of all states.
-func (h *HeldStates) release() {
+// forget drops all states and keeps their memory for others.
+func (h *HeldStates) forget() {
 	for i := range h.Ring {
-		h.Ring[i].release()
+		h.Ring[i].empty()
 	}
+	h.first, h.N = 0, 0
 }

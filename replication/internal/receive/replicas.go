@@ -54,8 +54,8 @@ func (t *ReplicaTable) forgetStates() {
 	for _, page := range t.Pages {
 		for i := range page {
 			m := &page[i]
-			m.Held.release()
-			m.Held, m.Any, m.Empty, m.Dirty = HeldStates{}, false, false, false
+			m.Held.forget()
+			m.Any, m.Empty, m.Dirty = false, false, false
 		}
 	}
 }
