@@ -15,7 +15,7 @@ func listen(s *Server, send func(packet []byte) error, deaf bool) seam.Listener 
 	}
 	p := s.add(newPeer(s, send, peerOptions{coding: Compact, mtu: wire.MaxMTU, noChecksum: true, silent: true}))
 	p.sends.Note = func(int) {}                                                      // nothing leaves
-	_ = p.receive(s.sessions.Hello(wire.Mix64(s.sessions.Instance + p.conn.Number))) // it is of the right schema and size
+	_ = p.receive(s.sessions.Hello(wire.Mix64(s.sessions.Instance + p.conn.Number))) // it is a right one
 	if p.conn.TakeOffer(s.snap.Tick) {
 		p.reset()
 	}

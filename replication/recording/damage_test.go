@@ -292,7 +292,7 @@ func FuzzPlayer(f *testing.F) {
 	}
 	f.Add(b.Bytes())
 	f.Add(b.Bytes()[:b.Len()-100])
-	f.Fuzz(func(t *testing.T, file []byte) {
+	f.Fuzz(func(_ *testing.T, file []byte) {
 		p, _, err := open(recording.Repair(file), recording.WithMemory(1<<20))
 		if err != nil {
 			return

@@ -19,16 +19,18 @@
 //
 // # Format
 //
-// Integers are unsigned LEB128 ("varint") unless a size is given; those with a size are little-endian.
+// Integers are unsigned LEB128 ("varint") unless a size is given; those with a size are little-endian. A
+// text is its length and its bytes.
 //
-//	file    = "ARCHEREC" version:8 record(header) {record(segment) {record(row) | record(mark)}} [record(index) trailer]
+//	file    = "ARCHEREC" version:8 record(header) {part} [record(index) trailer]
+//	part    = record(segment) {record(row) | record(mark)}
 //	record  = kind:8 length body check:32    check: CRC-32C of all bytes of the segment up to here, without checks;
 //	                                         header and index count as segments of their own
-//	header  = protocol:8 source:8 rate schema-text count {key value}    texts: length, bytes; source: 0 server, 1 client (rate 0)
+//	header  = protocol:8 source:8 rate schema-text count {key value}    source: 0 server, 1 client (rate 0)
 //	segment = time welcome    the time of its first row; an empty welcome continues the session of the segment before
 //	row     = step {length packet}    step: since the row before; 0 in the first row of a server's segment
 //	mark    = text            at the time of the row before
-//	index   = time count {offset time} count {time text}    total time; segments and marks; differences to the ones before
+//	index   = time count {offset time} count {time text}    segments and marks, as differences to the ones before
 //	trailer = size:32 "ARCHEEND"    the size of the index record
 //
 // Times are ticks in a recording of a server, and nanoseconds in one of a client. A row is complete with its check, so

@@ -26,7 +26,7 @@ func ballSchema() *replication.Schema {
 // record10s records ten seconds of a ball.
 func record10s(path string) error {
 	file, _ := os.Create(path)
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	world := ecs.NewWorld()
 	server := replication.NewServer(&world, ballSchema())
 	recorder := recording.NewRecorder(server, file, recording.WithMeta("level", "one"))
@@ -55,7 +55,7 @@ func replayAt(path string, at time.Duration) error {
 
 func Example() {
 	path := filepath.Join(os.TempDir(), fmt.Sprint("match-", os.Getpid(), ".rec"))
-	defer os.Remove(path)
+	defer func() { _ = os.Remove(path) }()
 	fmt.Println(record10s(path))
 	fmt.Println(replayAt(path, 5*time.Second))
 	// Output:

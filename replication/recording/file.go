@@ -111,7 +111,7 @@ func (f *file) readIndex() bool {
 		return false
 	}
 	kind, body, size, _, err := f.record(at, f.size-trailerSize, 0)
-	if err != nil || kind != kindIndex || at+size != f.size-trailerSize || f.index.parse(body, f.first, at) != nil {
+	if err != nil || kind != kindIndex || at+size != f.size-trailerSize || f.parse(body, f.first, at) != nil {
 		return false
 	}
 	f.end = at

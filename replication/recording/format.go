@@ -56,7 +56,7 @@ func appendRecord(b []byte, sum uint32, kind byte, body []byte) ([]byte, uint32)
 var (
 	errCut     = errors.New("the file is cut off in the middle of a record")
 	errDamaged = errors.New("a record's checksum is wrong: the file is damaged")
-	errContent = errors.New("a record's content makes no sense: the file is damaged, or was not written by this library")
+	errContent = errors.New("a record's content makes no sense: the file is damaged, or not of this library")
 )
 
 // parseRecord reads the record that b begins with. The error is errCut if b ends before it does.

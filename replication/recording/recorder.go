@@ -340,7 +340,7 @@ func (r *Recorder) flush(before uint32) bool {
 }
 
 // Mark puts a text at the present moment of the recording, such as what a player reports: see [Player.Marks]. It
-// returns false if it is not kept, because nothing is recorded at present, there are 65,536 marks, or the queue is full.
+// returns false if it is not kept: nothing is recorded at present, there are 65,536 marks, or the queue is full.
 //
 // Panics if the text has more than MaxMark bytes.
 func (r *Recorder) Mark(text string) bool {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -338,4 +339,42 @@ func TestTheGameDoesNotSeeARecorder(t *testing.T) {
 	require.Zero(t, called)
 	require.Zero(t, *sent)
 	require.Greater(t, r.Stats().Segments, uint64(3))
+}
+
+// TestRecordingTakesLittle of a tick: 500 entities move, and a client is sent them.
+func TestRecordingTakesLittle(t *testing.T) {
+	replicationtest.OneGoroutine(t)
+	p := newPlay(1, newSchema())
+	for range 500 {
+		p.ships = append(p.ships, p.world.NewEntity(p.ids...))
+	}
+	link := netsim.NewLink(1, netsim.Config{Latency: 3})
+	peer := p.server.Connect(link.Down.Send)
+	peer.SetData("player")
+	w := ecs.NewWorld()
+	client := replication.NewClient(&w, newSchema())
+	client.SetSend(link.Up.Send)
+	var b bytes.Buffer
+	r := recording.NewRecorder(p.server, &b)
+	var ticks, parts []time.Duration
+	recording.Timed(r, func(d time.Duration) { parts = append(parts, d) })
+	for n := range 600 {
+		for i, e := range p.ships {
+			v := (*position)(p.world.Get(e, p.ids[0]))
+			v.X += float32(i%5) - 2.1
+			v.Y += float32((i+n)%7) - 3
+		}
+		link.Step()
+		link.Up.Receive(func(packet []byte) { _ = peer.Receive(packet) })
+		link.Down.Receive(func(packet []byte) { _ = client.Receive(packet) })
+		require.NoError(t, client.Frame(time.Second/rate))
+		from := time.Now()
+		p.server.Replicate()
+		ticks = append(ticks, time.Since(from))
+	}
+	require.NoError(t, r.Close())
+	slices.Sort(ticks)
+	slices.Sort(parts)
+	t.Logf("Replicate takes %v, of that recording %v, 99 %% %v", ticks[300], parts[300], parts[594])
+	require.Less(t, parts[300], ticks[300]/4)
 }

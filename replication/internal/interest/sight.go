@@ -15,7 +15,7 @@ type Sight struct {
 
 	View    View
 	owned   bitset.Set // slots whose entities the peer owns
-	OwnsAll bool       // it sees what is for owners only of all that have one, and what is for all others of every entity
+	OwnsAll bool       // it sees what any owner sees, and what is for all others of every entity
 }
 
 // Begin starts a session with a client that has so many slots; 0 means that it sets no limit.
