@@ -2,81 +2,13 @@ package recording
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/internal/seam"
-	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
-
-// An Option is a setting of a recorder or a player.
-type Option func(*settings)
-
-type settings struct {
-	segment time.Duration
-	queue   int
-	memory  int64
-	meta    map[string]string
-}
-
-func newSettings(opts []Option) settings {
-	s := settings{segment: time.Second, queue: 4 << 20, memory: 64 << 20}
-	for _, opt := range opts {
-		if opt == nil {
-			panic("recording: an option is nil: leave it out")
-		}
-		opt(&s)
-	}
-	return s
-}
-
-// WithSegment sets how often a recording starts anew, every second by default. A player seeks to such a start and plays
-// from there: shorter segments make larger files and faster seeks.
-//
-// Panics if it is not 100 ms to an hour.
-func WithSegment(d time.Duration) Option {
-	if d < 100*time.Millisecond || d > time.Hour {
-		panic(fmt.Sprintf("recording: a segment of %v: use 100ms to an hour", d))
-	}
-	return func(s *settings) { s.segment = d }
-}
-
-// WithQueue sets how many bytes may wait for the writer, 4 MiB by default. What comes while the queue is full is
-// dropped; see [RecorderStats].
-//
-// Panics if it is less than 64 KiB.
-func WithQueue(bytes int) Option {
-	if bytes < 64<<10 {
-		panic(fmt.Sprintf("recording: a queue of %d bytes: use 65536 or more", bytes))
-	}
-	return func(s *settings) { s.queue = bytes }
-}
-
-// WithMemory sets how many bytes a player reads into memory at once, 64 MiB by default: at most one segment, the header
-// or the index.
-//
-// Panics if it is less than 64 KiB.
-func WithMemory(bytes int) Option {
-	if bytes < 64<<10 {
-		panic(fmt.Sprintf("recording: a memory of %d bytes: use 65536 or more", bytes))
-	}
-	return func(s *settings) { s.memory = int64(bytes) }
-}
-
-// WithMeta adds an entry to the metadata of a recording, such as the name of the level. See [Player.Meta].
-//
-// NewRecorder panics if all entries together have more than 64 KiB.
-func WithMeta(key, value string) Option {
-	return func(s *settings) {
-		if s.meta == nil {
-			s.meta = map[string]string{}
-		}
-		s.meta[key] = value
-	}
-}
 
 // RecorderStats counts what a recorder did.
 type RecorderStats struct {
@@ -144,24 +76,6 @@ func NewRecorder(server *replication.Server, w io.Writer, opts ...Option) *Recor
 	r.inside, r.server, r.ticks = inside, server, server.Tick()
 	r.next = r.connect()
 	*inside.Watchers = append(*inside.Watchers, (*ticking)(r))
-	return r
-}
-
-// NewClientRecorder returns a recorder of what a client accepts, with all losses. Make it before the client connects.
-// It records every [replication.Client.Frame] by itself; call [Recorder.Close] at the end, after the last one.
-//
-// There are no starts but those of the client's sessions, so a player seeks by playing from there.
-//
-// Panics if w is nil, or if the client has a session already.
-func NewClientRecorder(client *replication.Client, w io.Writer, opts ...Option) *Recorder {
-	inside := seam.OfClient(client)
-	if client.Status() != replication.StatusConnecting {
-		panic("recording: NewClientRecorder of a client that has connected: make the recorder before the first Frame")
-	}
-	r := newRecorder(w, opts, header{source: fromClient}, inside.Schema.FullText())
-	r.interval = uint64(r.segment)
-	*inside.Received = append(*inside.Received, r.received)
-	*inside.Attached = append(*inside.Attached, r.frame)
 	return r
 }
 
@@ -256,46 +170,6 @@ func (r *Recorder) drop() {
 		}
 	}
 	r.old, r.next, r.open = nil, nil, false
-}
-
-// received is called with each packet that a client received.
-func (r *Recorder) received(packet []byte, err error) {
-	if r.closed || r.err != nil {
-		return
-	}
-	if err != nil && !errors.Is(err, replication.ErrMissingBaseline) && !errors.Is(err, replication.ErrMissingModel) {
-		return // it changed nothing
-	}
-	if wire.OpenHandshake(packet) != nil {
-		if wire.PacketKind(packet[wire.ChecksumSize]) == wire.KindWelcome {
-			r.welcome = append([]byte{}, packet...)
-			r.feed.row = r.feed.row[:0] // of the former session, which was forgotten
-		}
-		return
-	}
-	r.feed.row = appendText(r.feed.row, packet)
-}
-
-// frame is called in each Frame of a client.
-func (r *Recorder) frame(dt time.Duration) {
-	if r.closed || r.err != nil {
-		return
-	}
-	ok, from := true, r.now
-	r.now += uint64(max(dt, 0))
-	switch {
-	case r.welcome != nil:
-		if ok = r.begin(r.welcome, from); ok {
-			r.welcome = nil
-		}
-	case r.open && from-r.began >= r.interval:
-		ok = r.begin(nil, from)
-	}
-	if r.open && !(ok && r.row(r.feed.row)) {
-		r.stats.Dropped++
-		_, r.err = r.queue.drained()
-	}
-	r.feed.row = r.feed.row[:0]
 }
 
 // begin begins a segment whose first row is of the time after at.

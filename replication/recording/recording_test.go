@@ -319,7 +319,7 @@ func TestARecorderChangesNothingForOthers(t *testing.T) {
 	require.Equal(t, sent(false), sent(true))
 }
 
-// TestTheGameDoesNotSeeARecorder in its hooks, among its peers, or in what it is told of packets.
+// TestTheGameDoesNotSeeARecorder in its hooks, among its peers, or in packets that watchers note.
 func TestTheGameDoesNotSeeARecorder(t *testing.T) {
 	p := newPlay(1, newSchema())
 	called := 0
