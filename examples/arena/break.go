@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +23,10 @@ type breaker struct {
 	healed  bool        // for good
 	dark    *time.Timer // ends the blackout; nil without one
 	lightAt time.Time   // when it ends
+
+	noted   settings // by changes
+	changed time.Time
+	began   bool // a blackout, which changes has not returned yet
 }
 
 const blackout = 5 * time.Second
@@ -40,7 +45,9 @@ type settings struct {
 }
 
 func newBreaker(c *config) *breaker {
-	return &breaker{network: netsim.NewNetwork(c.seed, c.network()), profile: c.network()}
+	b := &breaker{network: netsim.NewNetwork(c.seed, c.network()), profile: c.network()}
+	b.noted = b.settings()
+	return b
 }
 
 // apply is called with the lock.
@@ -115,9 +122,9 @@ func (b *breaker) change(request io.Reader) (action string, err error) {
 	if err := p.Validate(); err != nil {
 		return "", err
 	}
-	b.profile, b.preset = p, preset
+	b.profile, b.preset, b.changed = p, preset, time.Now()
 	if r.Action == "blackout" && b.dark == nil {
-		b.lightAt = time.Now().Add(blackout)
+		b.lightAt, b.began = time.Now().Add(blackout), true
 		b.dark = time.AfterFunc(blackout, func() {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -139,6 +146,11 @@ const overtaking = 100 * time.Millisecond
 func (b *breaker) settings() settings {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.present()
+}
+
+// present is settings with the lock.
+func (b *breaker) present() settings {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	p := &b.profile
 	left := time.Duration(0)
@@ -149,6 +161,48 @@ func (b *breaker) settings() settings {
 		Loss: p.Loss, LatencyMs: ms(p.Latency), JitterMs: ms(p.Jitter), Duplicate: p.Duplicate, Reorder: p.Reorder,
 		BandwidthKbit: float64(p.Bandwidth) * 8 / 1000, Preset: b.preset, BlackoutMs: ms(left),
 	}
+}
+
+// restTime is for how long sliders rest before changes returns what they set.
+const restTime = 400 * time.Millisecond
+
+// changes describes what was changed since the last call; it is empty if nothing was.
+func (b *breaker) changes() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var words []string
+	if b.began {
+		words, b.began = append(words, "blackout"), false
+	}
+	now, before := b.present(), b.noted
+	chosen := now.Preset != "" && now.Preset != before.Preset
+	if chosen {
+		words = append(words, now.Preset+" network")
+	} else if time.Since(b.changed) < restTime {
+		return strings.Join(words, ", ")
+	}
+	b.noted = now
+	for _, of := range []struct {
+		name        string
+		now, before float64
+		unit        string
+	}{
+		{"loss", 100 * now.Loss, 100 * before.Loss, " %"},
+		{"latency", now.LatencyMs, before.LatencyMs, " ms"},
+		{"jitter", now.JitterMs, before.JitterMs, " ms"},
+		{"duplication", 100 * now.Duplicate, 100 * before.Duplicate, " %"},
+		{"reordering", 100 * now.Reorder, 100 * before.Reorder, " %"},
+		{"bandwidth", now.BandwidthKbit, before.BandwidthKbit, " kbit/s"},
+	} {
+		switch {
+		case chosen || of.now == of.before:
+		case of.name == "bandwidth" && of.now == 0:
+			words = append(words, "bandwidth unlimited")
+		default:
+			words = append(words, fmt.Sprintf("%s %.4g%s", of.name, of.now, of.unit))
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // copyTo lets the terminal show the network. It is called on the loop of the match.

@@ -41,10 +41,15 @@ type progress struct {
 	Of       int     `json:"of"`       // as many as there are; 0 if unknown. Those in the cache are not compiled.
 	Done     bool    `json:"done"`
 	Error    string  `json:"error"`
+
+	Recording string `json:"recording,omitempty"` // the name of what the page plays; without, it is a match
 }
 
-func newBuild() *build {
-	return &build{began: time.Now(), found: make(chan struct{}), progress: progress{Phase: "looking for the packages"}}
+func newBuild(recording string) *build {
+	return &build{
+		began: time.Now(), found: make(chan struct{}),
+		progress: progress{Phase: "looking for the packages", Recording: recording},
+	}
 }
 
 func (b *build) report(change func(p *progress)) {

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"time"
 
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
@@ -34,6 +33,7 @@ type config struct {
 	httpGiven      bool
 	open           bool
 	serve, connect string
+	record, replay string // files
 	wait           time.Duration
 
 	pageAddress string // of the page, once it is served
@@ -61,6 +61,10 @@ server ends:
 
   go run ./examples/arena -serve 127.0.0.1:9000
   go run ./examples/arena -connect 127.0.0.1:9000 -clients 8
+
+-record FILE records the match of a server in this process, in a page, a terminal or without any.
+-replay FILE shows it again: in a page with a time slider, on the terminal with -http=, or, with
+-headless or -json, as what is in it.
 
 It exits with 0 if all worlds became equal, or too little time was left to compare all of them, with
 1 if one did not or if the other side of -serve or -connect does not come, and with 2 if the flags
@@ -101,6 +105,8 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.StringVar(&c.serve, "serve", "", "be the server for clients that -connect to this UDP `address`;\n"+
 		"they simulate the bad network")
 	fs.StringVar(&c.connect, "connect", "", "be the clients of the server at this `address`")
+	fs.StringVar(&c.record, "record", "", "record the match in this `file`, which is replaced")
+	fs.StringVar(&c.replay, "replay", "", "play what is recorded in this `file`")
 	fs.DurationVar(&c.wait, "wait", time.Minute, "how long to wait for the other side")
 
 	if err := fs.Parse(args); err != nil {
@@ -123,15 +129,13 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	return c, nil
 }
 
-// withoutPage are the flags with which no page is served.
-var withoutPage = []string{"headless", "json", "serve", "connect", "load", "clients", "transport"}
-
 // elsewhere reports whether the server's clients are in other processes.
 func (c *config) elsewhere() bool { return c.serve != "" || c.http != "" }
 
 // complete sets what depends on several flags.
 func (c *config) complete(given map[string]bool) {
 	c.httpGiven = given["http"]
+	c.headless = c.headless || c.json && c.replay != "" // there is nothing to see meanwhile
 	for _, without := range withoutPage {
 		if given[without] && !c.httpGiven {
 			c.http = ""
@@ -152,92 +156,6 @@ func (c *config) complete(given map[string]bool) {
 	if c.load > 0 {
 		c.clients = c.load
 	}
-}
-
-// validate returns an error for the first invalid flag.
-func (c *config) validate(given map[string]bool) error {
-	switch {
-	case given["ticks"] && given["duration"]:
-		return errors.New("-ticks and -duration both set the length of the fight: give one of them")
-	case given["ticks"] && c.ticks < 1:
-		return fmt.Errorf("-ticks is %d but must be at least 1", c.ticks)
-	case c.duration <= 0 || c.duration > 24*time.Hour:
-		return fmt.Errorf("-duration is %v but must be more than 0 and at most 24h", c.duration)
-	}
-	for _, of := range []struct {
-		name        string
-		value, most int
-	}{
-		{"bots", c.bots, maxBots},
-		{"clients", c.clients, maxClients},
-		{"load", c.load, maxClients},
-		{"tick-rate", c.tickRate, maxTickRate},
-	} {
-		if of.value > of.most || of.value < 1 && (of.name != "load" || given["load"]) {
-			return fmt.Errorf("-%s is %d but must be from 1 to %d", of.name, of.value, of.most)
-		}
-	}
-	switch {
-	case c.sendRate < 1 || c.tickRate%c.sendRate != 0:
-		return fmt.Errorf("-send-rate is %d but must divide -tick-rate, which is %d", c.sendRate, c.tickRate)
-	case c.tickRate/c.sendRate > maxSendStep:
-		return fmt.Errorf("-send-rate is %d but must be at least a %dth of -tick-rate, which is %d", c.sendRate,
-			maxSendStep, c.tickRate)
-	case c.transport != "memory" && c.transport != "udp":
-		return fmt.Errorf("-transport is %q but must be memory or udp", c.transport)
-	case c.serve != "" && c.connect != "":
-		return errors.New("-serve and -connect are two processes: give one of them to each")
-	case c.load > 0 && c.connect == "":
-		return errors.New("-load needs a server in another process: give its address by -connect")
-	case c.wait <= 0:
-		return fmt.Errorf("-wait is %v but must be more than 0", c.wait)
-	}
-	return c.validateLink(given)
-}
-
-// validateLink is the part of validate about addresses and the network.
-func (c *config) validateLink(given map[string]bool) error {
-	if err := c.validateAddresses(given); err != nil {
-		return err
-	}
-	for _, share := range []struct {
-		name  string
-		value float64
-	}{{"loss", c.loss}, {"dup", c.dup}, {"reorder", c.reorder}} {
-		if !(share.value >= 0 && share.value <= 1) { // not for NaN either
-			return fmt.Errorf("-%s is %v but must be from 0 to 1", share.name, share.value)
-		}
-	}
-	for _, delay := range []struct {
-		name  string
-		value time.Duration
-	}{{"latency", c.latency}, {"jitter", c.jitter}} {
-		if delay.value < 0 || delay.value > maxDelay {
-			return fmt.Errorf("-%s is %v but must be from 0 to %v", delay.name, delay.value, maxDelay)
-		}
-	}
-	return nil
-}
-
-// validateAddresses returns an error for the first address that is none, or that another flag forbids.
-func (c *config) validateAddresses(given map[string]bool) error {
-	for _, without := range withoutPage {
-		if given[without] && given["http"] && c.http != "" {
-			return fmt.Errorf("-http serves a page, and -%s does something else: give one of them", without)
-		}
-	}
-	for _, address := range []struct{ name, value string }{
-		{"serve", c.serve}, {"connect", c.connect}, {"http", c.http},
-	} {
-		if address.name == "http" && address.value == "" {
-			continue
-		}
-		if _, _, err := net.SplitHostPort(address.value); err != nil && given[address.name] {
-			return fmt.Errorf("-%s is %q but must be an address with a port, like 127.0.0.1:9000", address.name,
-				address.value)
-		}
-	}
-	return nil
 }
 
 // sendStep returns the number of simulation steps between two packets of state.

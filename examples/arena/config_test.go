@@ -52,6 +52,13 @@ func TestNonsenseIsRefusedInASentence(t *testing.T) {
 		{[]string{"-load", "9"}, "-load needs a server in another process: give its address by -connect"},
 		{[]string{"-http", "8080"}, `-http is "8080" but must be an address with a port, like 127.0.0.1:9000`},
 		{[]string{"-http", ":8080", "-headless"}, "-http serves a page, and -headless does something else: give one of them"},
+		{[]string{"-record", ""}, "-record needs the name of a file"},
+		{[]string{"-replay", ""}, "-replay needs the name of a file"},
+		{[]string{"-record", "a", "-connect", ":1"}, "-record records a server, and -connect is for its clients: give it to that of -serve"},
+		{[]string{"-replay", "a", "-record", "b"}, "-replay plays what was recorded, where -record changes nothing: leave it out"},
+		{[]string{"-replay", "a", "-loss", "0"}, "-replay plays what was recorded, where -loss changes nothing: leave it out"},
+		{[]string{"-replay", "a", "-serve", ":1"}, "-replay plays what was recorded, where -serve changes nothing: leave it out"},
+		{[]string{"-replay", "a", "-http", ":1", "-headless"}, "-http serves a page, and -headless does something else: give one of them"},
 		{[]string{"now"}, `there is nothing to do with the argument "now": use flags only`},
 		{[]string{"-speed", "9"}, "flag provided but not defined: -speed"},
 	}

@@ -93,7 +93,7 @@ func (w *crew) play(ctx context.Context, stop context.CancelCauseFunc) (err erro
 			if w.c.duration > 0 && now.Sub(w.began) >= w.c.duration && w.clients[0].Final == nil {
 				return nil
 			}
-			w.screen.show(w.ticks(now.Sub(w.began)), w.c.tickRate, w.picture)
+			w.screen.show(int(now.Sub(w.began).Seconds()), w.picture)
 		case !slices.ContainsFunc(w.clients, func(c *client) bool { return !c.over }):
 			return nil
 		case now.Sub(received) >= w.c.wait:
@@ -166,7 +166,7 @@ func (w *crew) played() time.Duration {
 func (w *crew) ticks(d time.Duration) int { return int(d.Seconds() * float64(w.c.tickRate)) }
 
 // picture returns everything that there is to see.
-func (w *crew) picture() *picture {
+func (w *crew) picture() frame {
 	first, ticks := w.clients[0], w.ticks(w.played())
 	title := fmt.Sprintf("client 1: %d differ", first.Client.Stats().Diverged)
 	p := &picture{c: &w.c, ticks: ticks, limit: w.ticks(w.c.duration), views: []view{{title, &first.world}}}

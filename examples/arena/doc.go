@@ -26,12 +26,19 @@
 //	go run ./examples/arena -connect 127.0.0.1:9000 -clients 8
 //	go run ./examples/arena -connect 127.0.0.1:9000 -load 200
 //
+// A match of a server in this process can be recorded, and played again in the page, with a time slider, or on
+// the terminal:
+//
+//	go run ./examples/arena -record match.rec
+//	go run ./examples/arena -replay match.rec
+//
 // # Files
 //
 // The game is package game, which knows no sockets: its Host and Player show how a server and a client
 // use the library. match.go plays with a server in this process, connect.go with clients of a server
-// elsewhere; client.go is a client of either. page.go serves the page in directory page, for which
-// build.go compiles the client, and break.go is the network in between.
+// elsewhere; client.go is a client of either. site.go serves the page in directory page, for which
+// build.go compiles the client, page.go adds the match, and break.go is the network in between. record.go
+// records a match; replay.go plays it, and replaypage.go serves it to the page, whose client plays it.
 //
 // The output is a picture, see picture.go: survey.go reads a world, the server's or a client's,
 // field.go draws it on the canvas of canvas.go in the style of style.go, and cost.go and figures.go

@@ -43,10 +43,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// The terminal is restored immediately, whatever else takes time.
 	defer context.AfterFunc(ctx, s.leave)()
 
-	play := runMatch
-	if c.connect != "" {
-		play = runClients
-	}
 	result, err := play(ctx, &c, s)
 	s.done()
 	if err != nil {
@@ -64,6 +60,25 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	return exitOK
+}
+
+// result is what is printed at the end.
+type result interface {
+	writeText(out io.Writer, columns int) error
+	writeJSON(out io.Writer) error
+	ok() bool
+}
+
+// play does what the flags ask for.
+func play(ctx context.Context, c *config, s *screen) (result, error) {
+	switch {
+	case c.replay != "":
+		return runReplay(ctx, c, s)
+	case c.connect != "":
+		return runClients(ctx, c, s)
+	default:
+		return runMatch(ctx, c, s)
+	}
 }
 
 // complain prints an error and returns the exit code.

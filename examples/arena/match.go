@@ -34,6 +34,7 @@ type match struct {
 	ticks   int   // steps so far, including quiet ones
 	page    *page // nil if none is served
 	frozen  bool  // by the page
+	tape    *tape // nil if nothing is recorded
 
 	reader *game.Reader
 	truth  *truth
@@ -44,6 +45,7 @@ type match struct {
 // guest is a client on the server's side.
 type guest struct {
 	peer   *replication.Peer
+	name   string  // of its player, once there is one
 	client *client // nil if it runs elsewhere
 	joined int     // the step at which it joined
 	left   int     // the step at which it left, or -1
@@ -68,6 +70,7 @@ func newMatch(c *config) *match {
 	m.server = replication.NewServer(&g.World, schema, opts...)
 	m.host = game.NewHost(g, m.server, model, c.tickRate)
 	m.reader = game.NewReader(&g.World, schema)
+	m.host.OnJoin = m.joined
 	m.server.OnConnect(m.admit)
 	m.server.OnDisconnect(func(p *replication.Peer) {
 		for _, g := range m.guests {
@@ -198,6 +201,7 @@ func (m *match) open(ctx context.Context, s *screen) error {
 }
 
 func (m *match) close() {
+	m.tape.close(0) // after an error
 	for _, g := range m.guests {
 		if g.left < 0 {
 			g.peer.Disconnect(replication.Reason{Code: reasonOver, Text: "the fight is over"})
@@ -226,13 +230,20 @@ func (m *match) pace(ctx context.Context) iter.Seq[int] {
 func runMatch(ctx context.Context, c *config, s *screen) (*report, error) {
 	m := newMatch(c)
 	defer m.close()
+	if c.record != "" {
+		var err error
+		if m.tape, err = openTape(c.record); err != nil {
+			return nil, err
+		}
+	}
 	if err := m.open(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := m.assemble(ctx); err != nil {
 		return nil, err
 	}
-	s.show(m.ticks, c.tickRate, m.picture)
+	m.tape.begin(m)
+	s.show(m.second(), m.picture)
 	for range m.pace(ctx) {
 		if c.ticks > 0 && m.ticks >= c.ticks {
 			break
@@ -243,10 +254,12 @@ func runMatch(ctx context.Context, c *config, s *screen) (*report, error) {
 		if err := m.step(!m.frozen); err != nil {
 			return nil, err
 		}
-		s.show(m.ticks, c.tickRate, m.picture)
+		m.tape.follow(m, s)
+		s.show(m.second(), m.picture)
 	}
 	s.leave()
 	result := m.report()
+	result.Recording = m.tape.close(float64(m.ticks) / float64(c.tickRate))
 	result.Interrupted = ctx.Err() != nil
 	if err := m.settle(result); err != nil {
 		return nil, err
@@ -254,6 +267,9 @@ func runMatch(ctx context.Context, c *config, s *screen) (*report, error) {
 	m.judge(result)
 	return result, nil
 }
+
+// second returns the time of the fight.
+func (m *match) second() int { return m.ticks / m.c.tickRate }
 
 // assemble waits for as many clients from elsewhere as -clients asks for.
 func (m *match) assemble(ctx context.Context) error {
@@ -397,7 +413,7 @@ func (m *match) seconds(g *guest) float64 {
 func (m *match) ticksOf(d time.Duration) float64 { return d.Seconds() * float64(m.c.tickRate) }
 
 // picture returns everything that there is to see.
-func (m *match) picture() *picture {
+func (m *match) picture() frame {
 	p := &picture{c: m.c, ticks: m.ticks, limit: m.c.ticks}
 	p.views = append(p.views, view{"server: " + count(m.server.Stats().Entities, "entity"), &m.host.Game.World})
 	if len(m.clients) > 0 {

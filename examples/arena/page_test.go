@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +178,59 @@ func TestSettingsOfTheNetwork(t *testing.T) {
 	require.Equal(t, netsim.Profile{}, b.network.Profile())
 	change(`{"loss":0.2}`)
 	require.Equal(t, netsim.Profile{}, b.network.Profile(), "worlds are compared")
+}
+
+func TestChangesOfTheNetwork(t *testing.T) {
+	c := testConfig(t, "-loss", "0.05")
+	b := newBreaker(&c)
+	defer b.close()
+	change := func(text string, rests bool) string {
+		_, err := b.change(strings.NewReader(text))
+		require.NoError(t, err)
+		if rests {
+			b.changed = b.changed.Add(-restTime)
+		}
+		return b.changes()
+	}
+	require.Empty(t, change(`{}`, true))
+	require.Empty(t, change(`{"loss":0.1}`, false), "the slider is moved on")
+	require.Empty(t, change(`{"loss":0.2}`, false))
+	require.Equal(t, "loss 30 %, latency 75 ms", change(`{"loss":0.3,"latencyMs":75}`, true))
+	require.Empty(t, b.changes(), "once")
+	require.Equal(t, "mobile network", change(`{"preset":"mobile"}`, false))
+	require.Equal(t, "bandwidth 256 kbit/s", change(`{"bandwidthKbit":256}`, true))
+	require.Equal(t, "bandwidth unlimited", change(`{"bandwidthKbit":0}`, true))
+	require.Equal(t, "blackout", change(`{"action":"blackout"}`, false))
+	require.Empty(t, change(`{"action":"blackout"}`, true), "it is dark already")
+}
+
+func TestAPageWithAReplay(t *testing.T) {
+	file, _ := recordedFile(t)
+	complete, err := os.ReadFile(file)
+	require.NoError(t, err)
+	c, err := parseFlags([]string{"-replay", file, "-http", "127.0.0.1:0", "-open=false"}, io.Discard)
+	require.NoError(t, err)
+	listening, done := make(chan string, 1), make(chan error, 1)
+	c.onListen = func(address string) { listening <- address }
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		_, err := runReplay(ctx, &c, &screen{})
+		done <- err
+	}()
+	url := <-listening
+	_, text, _ := ask(t, "GET", url+"status", "")
+	var p progress
+	require.NoError(t, json.Unmarshal([]byte(text), &p))
+	require.Equal(t, "match.rec", p.Recording)
+	status, text, _ := ask(t, "GET", url+"recording", "")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, string(complete), text)
+	status, _, h := ask(t, "GET", url+"debug/replication/inspect.js", "")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, h.Get("Content-Type"), "javascript")
+	stop()
+	require.NoError(t, <-done)
 }
 
 func TestTheNextPortIsTaken(t *testing.T) {

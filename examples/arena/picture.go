@@ -87,39 +87,44 @@ func (p *picture) draw(columns, rows int, s style) []string {
 		p.drawFigures(c, below)
 	}
 	if below >= headRows+fewestRows {
-		p.drawBoxes(c, box{0, headRows, columns, below - headRows}, seen)
+		drawViews(c, box{0, headRows, columns, below - headRows}, p.views, seen)
 	}
 	return c.lines()
 }
 
 // drawHead shows the state of the match and of the link.
 func (p *picture) drawHead(c *canvas, s *survey) {
-	x := c.write(1, 0, strongInk, "arena")
-	c.write(x+2, 0, plainInk, fmt.Sprintf("%s, %d s left: %s", s.match.Phase, s.match.TimeLeft, s.standing()))
-	c.writeRight(c.width, 0, strongInk, "  "+p.clock()+" ")
-	x = c.write(1, 1, faintInk, "link ")
+	drawTitle(c, s, p.clock())
+	x := c.write(1, 1, faintInk, "link ")
 	c.write(x+2, 1, plainInk, p.c.link())
 	if p.c.pageAddress != "" {
 		c.writeRight(c.width, 1, strongInk, "  "+p.c.pageAddress+" ")
 	}
 }
 
-// drawBoxes shows the views, side by side if there is room, and the best ships if there is room but
+// drawTitle shows the state of the match.
+func drawTitle(c *canvas, s *survey, clock string) {
+	x := c.write(1, 0, strongInk, "arena")
+	c.write(x+2, 0, plainInk, fmt.Sprintf("%s, %d s left: %s", s.match.Phase, s.match.TimeLeft, s.standing()))
+	c.writeRight(c.width, 0, strongInk, "  "+clock+" ")
+}
+
+// drawViews shows the views, side by side if there is room, and the best ships if there is room but
 // only one view.
-func (p *picture) drawBoxes(c *canvas, b box, first *survey) {
+func drawViews(c *canvas, b box, views []view, first *survey) {
 	full := b.width
 	if full >= twoFields {
 		b.width /= 2
 	}
 	b.width = min(b.width, widestField*(b.height-2)+2)
 	b.height = min(b.height, b.width*3/4)
-	c.drawField(c.frameBox(b, p.views[0].title, strongInk), first)
+	c.drawField(c.frameBox(b, views[0].title, strongInk), first)
 	if full < twoFields {
 		return
 	}
 	next := box{b.x + b.width, b.y, min(b.width, full-b.width), b.height}
-	if len(p.views) > 1 {
-		c.drawField(c.frameBox(next, p.views[1].title, strongInk), look(p.views[1].world))
+	if len(views) > 1 {
+		c.drawField(c.frameBox(next, views[1].title, strongInk), look(views[1].world))
 		return
 	}
 	inside := c.frameBox(next, "kills and deaths", strongInk)
@@ -182,7 +187,7 @@ func (p *picture) drawFigures(c *canvas, y int) {
 	c.write(x, line, plainInk, text)
 	ink, text := f.worlds()
 	c.write(1, line+1, ink, text)
-	p.drawLegend(c, line+2)
+	drawLegend(c, line+2)
 }
 
 // worlds describes whether everything that clients showed was true so far.
@@ -201,7 +206,7 @@ func (f *figures) worlds() (ink, string) {
 }
 
 // drawLegend explains the characters.
-func (p *picture) drawLegend(c *canvas, y int) {
+func drawLegend(c *canvas, y int) {
 	g, x := c.style.glyphs(), 1
 	for _, of := range []struct {
 		glyphs []rune

@@ -169,7 +169,7 @@ func TestAPanicGivesTheTerminalBack(t *testing.T) {
 	s := newScreen(p.slave)
 	require.Panics(t, func() {
 		defer s.leave()
-		s.show(0, 60, func() *picture { return testPicture(t, 2) })
+		s.show(0, func() frame { return testPicture(t, 2) })
 		panic("something is wrong")
 	})
 	text := p.all(t)

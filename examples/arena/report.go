@@ -59,6 +59,8 @@ type report struct {
 	Corrections uint64 `json:"corrections"` // of what is shown
 
 	// Rows has the same for each client.
+	Recording *recorded `json:"recording,omitempty"`
+
 	Rows []row `json:"per_client"`
 }
 
@@ -88,7 +90,8 @@ type row struct {
 
 // ok reports whether the run succeeded.
 func (r *report) ok() bool {
-	return r.Mismatches == 0 && (r.Converged || r.Interrupted || r.Left || r.Clients == 0)
+	return r.Mismatches == 0 && (r.Recording == nil || r.Recording.Error == "") &&
+		(r.Converged || r.Interrupted || r.Left || r.Clients == 0)
 }
 
 // rows returns what is known of each guest.

@@ -19,6 +19,9 @@ func (r *report) writeText(out io.Writer, columns int) error {
 		}
 		text = tableText(table) + "\n\n" + wrap(r.details()+"\n\n"+text, columns)
 	}
+	if r.Recording != nil {
+		text += "\n\n" + wrap(r.Recording.text(), columns)
+	}
 	_, err := fmt.Fprintln(out, text)
 	return err
 }

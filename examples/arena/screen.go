@@ -12,7 +12,14 @@ type screen struct {
 	out      io.Writer // nil: no output
 	terminal *terminal // nil: in lines
 	headed   bool
-	shown    int // tick of the latest line
+	shown    int // second of the latest line
+}
+
+// frame is what a screen shows of a moment.
+type frame interface {
+	draw(columns, rows int, s style) []string // exactly so many rows, none longer
+	plainHead() string
+	plainRow() string // in columns below plainHead
 }
 
 // newScreen writes to out, in place if that is a capable terminal.
@@ -67,21 +74,22 @@ func (s *screen) printLine(text string) {
 // print prints a line. A write error does not end the fight.
 func (s *screen) print(line string) { _, _ = io.WriteString(s.out, line+"\n") }
 
-// show shows the fight at a tick. It makes a picture only when it is time for one.
-func (s *screen) show(tick, tickRate int, picture func() *picture) {
+// show shows the fight at a second. It makes a picture only when it is time for one.
+func (s *screen) show(second int, picture func() frame) {
 	switch {
 	case s.out == nil:
 	case s.terminal != nil:
 		if s.terminal.ready() {
 			s.terminal.show(picture().draw)
 		}
-	case tick/tickRate > s.shown/tickRate:
-		s.shown = tick
+	case second > s.shown:
+		s.shown = second
+		f := picture()
 		if !s.headed {
 			s.headed = true
-			s.print("\n" + plainHead)
+			s.print("\n" + f.plainHead())
 		}
-		s.print(picture().plainRow())
+		s.print(f.plainRow())
 	}
 }
 

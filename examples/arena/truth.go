@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 
@@ -109,3 +110,6 @@ func (t *truth) census() (c game.Census) {
 	}
 	return c
 }
+
+// hex writes a sum as the page does.
+func hex(sum uint64) string { return fmt.Sprintf("%016x", sum) }

@@ -1,113 +1,31 @@
 //go:build js
 
-// Client is a player's end of the arena in a web page: the game's Player, connected by package web.
-// It draws nothing; the page does, with what the functions of globalThis.arena return.
+// Client is a player's end of the arena in a web page: the game's Player, connected by package web; or a recording that
+// is played there. It draws nothing; the page does, with what the functions of globalThis.arena return.
 package main
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"math/rand/v2"
-	"runtime"
 	"syscall/js"
-	"time"
-
-	"github.com/mlange-42/arche/ecs"
-
-	"github.com/arche-replicate/arche-replicate/examples/arena/game"
-	"github.com/arche-replicate/arche-replicate/replication"
-	"github.com/arche-replicate/arche-replicate/replication/inspect"
-	"github.com/arche-replicate/arche-replicate/replication/interpolation"
-	"github.com/arche-replicate/arche-replicate/replication/transport/web"
 )
-
-// What is drawn between the states that arrive. The components of the game keep the newest state, for
-// a page that shows what the game is like without interpolation.
-type (
-	drawnPosition game.Position
-	drawnHeading  game.Heading
-)
-
-// client is the player of the page.
-type client struct {
-	*game.Player
-	world   ecs.World
-	conn    *web.Conn
-	dialing bool // conn changes
-	wire    *wire
-	inspect *inspect.Inspector
-	reader  *game.Reader
-	failed  error // of Frame
-	retry   time.Time
-	paused  time.Time // until then
-
-	controls game.Controls
-	alive    bool // in the latest frame
-	wish     game.Wish
-	wished   bool // the server knows
-	session  uint64
-	coding   string
-	newest   bool // without interpolation
-
-	view   *view
-	ghosts ghosts
-	lamp   lamp
-	sum    string
-	summed time.Time
-}
 
 func main() {
-	c := &client{world: ecs.NewWorld(1024), coding: "packed", wish: game.Wish{Every: 3}}
-	schema, model := game.NewSchema()
-	library := replication.NewClient(&c.world, schema)
-	name := query("name")
-	if name == "" {
-		name = fmt.Sprintf("Pilot %d", 1+rand.IntN(99))
+	page := exports{js.Global().Get("Object").New()}
+	if file := js.Global().Get("arenaRecording"); file.Truthy() {
+		page.replay(file)
+	} else {
+		newClient().export(page)
 	}
-	c.Player = game.NewPlayer(name, &c.world, library)
-	c.Human = true
-	c.Steer = func() game.Controls { return c.controls }
-	c.Hit = func(h game.Hit) { c.view.hit(h, c.Ship) }
-	c.Interpolate()
-	interpolation.Into[game.Position, drawnPosition](c.Shown)
-	interpolation.Into[game.Heading, drawnHeading](c.Shown)
-	c.Predict(model)
-	c.reader = game.NewReader(&c.world, schema)
-	c.inspect = inspect.Client(library, inspect.WithInterpolation(c.Shown), inspect.WithPrediction(c.Predictor),
-		inspect.WithName(name))
-	c.view = newView(&c.world)
-	c.wire = tapWire(query("transport") == "websocket")
-	c.dial()
-
-	page := js.Global().Get("Object").New()
-	export := func(name string, f func(args []js.Value) any) {
-		page.Set(name, js.FuncOf(func(_ js.Value, args []js.Value) any { return f(args) }))
-	}
-	export("frame", func(args []js.Value) any {
-		c.frame(args[0].Float(), args[1])
-		return c.view.result()
-	})
-	export("status", func([]js.Value) any { return c.status().js })
-	export("stats", func(args []js.Value) any {
-		since := int64(0)
-		if len(args) > 0 {
-			since = int64(args[0].Float())
-		}
-		return string(c.inspect.AppendJSON(nil, since, -1))
-	})
-	export("heap", func([]js.Value) any { // bytes after the latest collection, about, and in all
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return []any{float64(m.NextGC) / 2, float64(m.Sys)}
-	})
-	export("events", func([]js.Value) any { return c.view.takeEvents() })
-	export("set", func(args []js.Value) any {
-		c.set(args[0].String(), args[1])
-		return nil
-	})
-	js.Global().Set("arena", page)
+	js.Global().Set("arena", page.js)
 	<-context.Background().Done() // the page calls from now on
+}
+
+// exports is what the page calls.
+type exports struct{ js js.Value }
+
+func (e exports) function(name string, f func(args []js.Value) any) {
+	e.js.Set(name, js.FuncOf(func(_ js.Value, args []js.Value) any { return f(args) }))
 }
 
 // query returns a parameter of the page's address.
@@ -119,207 +37,10 @@ func query(name string) string {
 	return v.String()
 }
 
-// dial connects to the handler of the coding.
-func (c *client) dial() {
-	url := "/play"
-	if c.coding == "compact" {
-		url = "/play/compact"
-	}
-	c.conn, c.failed = web.Dial(url, c.Client)
-}
-
-// frame brings the world up to date and makes the rows that the page draws.
-func (c *client) frame(ms float64, controls js.Value) {
-	now := time.Now()
-	if c.dialing || c.conn == nil || now.Before(c.paused) {
-		return
-	}
-	dt := time.Duration(ms * float64(time.Millisecond))
-	c.steer(dt.Seconds(), controls)
-	c.conn.Poll()
-	if c.failed != nil && now.After(c.retry) {
-		c.failed = nil
-		c.Client.Reconnect()
-	}
-	if c.failed == nil {
-		if c.failed = c.Frame(dt); c.failed != nil {
-			c.retry = now.Add(2 * time.Second)
-		}
-	}
-	c.Compare(c.reader)
-	if session := c.Client.Stats().Sessions; session != c.session {
-		c.session, c.wished = session, false
-	}
-	if !c.wished && c.Client.Status() == replication.StatusConnected {
-		c.wished = c.Wish(c.wish) == nil
-	}
-	c.lamp.update(c.Client.Stats(), now)
-	c.view.draw(c)
-}
-
-// turnRate is by how much the keys turn the wanted course, in radians per second: as fast as ships do.
-const turnRate = 3.5
-
-// steer makes the input of the page's controls.
-func (c *client) steer(seconds float64, page js.Value) {
-	if page.Type() != js.TypeObject {
-		return
-	}
-	number := func(name string) (float64, bool) {
-		v := page.Get(name)
-		return max(-1e9, min(numberOf(v), 1e9)), v.Type() == js.TypeNumber
-	}
-	if alive := c.view.own.alive; alive != c.alive {
-		c.alive = alive
-		c.controls.Course = c.view.own.angle
-	}
-	if turn, ok := number("turn"); ok {
-		c.controls.Course += max(-1, min(turn, 1)) * turnRate * seconds
-	}
-	if course, ok := number("course"); ok {
-		c.controls.Course = course
-	}
-	c.controls.Course = math.Remainder(c.controls.Course, 2*math.Pi)
-	thrust, _ := number("thrust")
-	c.controls.Thrust = max(0, min(thrust, 1))
-	c.controls.Fire = page.Get("fire").Truthy()
-}
-
 // numberOf returns a number of the page; 0 for what is none.
 func numberOf(v js.Value) float64 {
 	if v.Type() != js.TypeNumber || math.IsNaN(v.Float()) {
 		return 0
 	}
 	return v.Float()
-}
-
-// set changes a setting.
-func (c *client) set(name string, value js.Value) {
-	switch name {
-	case "name":
-		c.Name = value.String()
-		_ = c.Leave() // the next frame joins by the new name; without a session the next one does anyway
-	case "interpolation":
-		c.newest = !value.Truthy()
-	case "prediction":
-		c.Late = !value.Truthy()
-	case "ghosts":
-		c.ghosts.show(value.Truthy())
-	case "pauseClient":
-		c.paused = time.Now().Add(time.Duration(max(0, min(numberOf(value), 60_000))) * time.Millisecond)
-	case "stopAcks":
-		c.wire.stop(value.Truthy())
-	case "sendRate":
-		rate := max(1, min(numberOf(value), 60))
-		c.wish.Every, c.wished = uint8(max(1, math.Round(60/rate))), false
-	case "radius":
-		c.wish.Radius, c.wished = uint16(max(0, min(numberOf(value), 2047))), false
-	case "coding":
-		if coding := value.String(); coding != c.coding && !c.dialing && (coding == "packed" || coding == "compact") {
-			c.coding, c.dialing = coding, true
-			go c.redial()
-		}
-	default:
-		js.Global().Get("console").Call("warn", "arena.set: there is no setting "+name)
-	}
-}
-
-// redial connects anew. It waits, which functions that the page calls must not.
-func (c *client) redial() {
-	if c.conn != nil {
-		_ = c.conn.Close() // the next connection counts
-	}
-	c.dial()
-	c.Client.Reconnect()
-	c.dialing = false
-}
-
-// status is what the page writes.
-func (c *client) status() object {
-	now := time.Now()
-	stats, shown := c.Client.Stats(), c.Shown.Stats()
-	tick, _ := c.Client.Settled()
-	if now.Sub(c.summed) >= time.Second/2 {
-		c.summed = now
-		c.sum = fmt.Sprintf("%016x", c.reader.Census(c.Client.Entities()).Sum)
-	}
-	state, why := "connecting", ""
-	switch {
-	case c.failed != nil:
-		state, why = "lost", c.failed.Error()
-	case c.Client.Status() == replication.StatusConnected:
-		state = "connected"
-	case stats.Sessions > 0:
-		state = "lost"
-	}
-	if err := c.Client.Err(); err != nil && why == "" && state != "connected" {
-		why = err.Error()
-	}
-	o := newObject()
-	o.text("transport", c.wire.kind())
-	o.integer("peer", c.Peer)
-	o.text("state", state)
-	o.text("why", why)
-	o.integer("tick", int(c.Client.Tick()))
-	o.integer("settled", int(tick))
-	o.integer("entities", c.view.entities)
-	o.text("sum", c.sum)
-	o.object("own", c.view.ownStatus(c, now))
-	o.object("match", c.view.matchStatus(c.Ship))
-	lamp := c.lamp.state(now)
-	o.text("lamp", lamp)
-	o.known("lampTick", float64(tick), lamp == "equal")
-	o.known("equalAgo", now.Sub(c.lamp.equalAt).Seconds(), !c.lamp.equalAt.IsZero())
-	o.known("silent", now.Sub(c.lamp.arrivedAt).Seconds(), !c.lamp.arrivedAt.IsZero())
-	o.integer("compared", int(stats.HashesCompared))
-	o.integer("diverged", int(stats.Diverged))
-	o.known("delay", float64(shown.Delay.Milliseconds()), shown.Delay > 0)
-	o.integer("starved", int(shown.Starved))
-	o.integer("frames", int(shown.Frames))
-	off := &c.view.errors
-	o.known("ghostError", off.sum/float64(max(off.n, 1)), off.n > 0)
-	o.truth("interpolation", !c.newest)
-	o.truth("prediction", !c.Late)
-	o.truth("ghosts", c.ghosts.wanted)
-	o.text("coding", c.coding)
-	o.number("sendRate", math.Round(60/float64(c.wish.Every)))
-	o.integer("radius", int(c.wish.Radius))
-	return o
-}
-
-// lamp shows whether this world equals the server's, by the hashes of entities that the server sends.
-type lamp struct {
-	compared, diverged uint64
-	equalAt, differsAt time.Time // the latest comparisons
-	bytes              uint64
-	arrivedAt          time.Time // a state
-}
-
-const (
-	lampTime   = 3 * time.Second         // for how long a comparison counts
-	silentTime = 1100 * time.Millisecond // after which nothing is known of the present: servers send once a second
-)
-
-func (l *lamp) update(s replication.ClientStats, now time.Time) {
-	if s.Diverged > l.diverged {
-		l.differsAt = now
-	} else if s.HashesCompared > l.compared {
-		l.equalAt = now
-	}
-	l.compared, l.diverged = s.HashesCompared, s.Diverged
-	if s.Bytes != l.bytes {
-		l.bytes, l.arrivedAt = s.Bytes, now
-	}
-}
-
-func (l *lamp) state(now time.Time) string {
-	switch {
-	case now.Sub(l.arrivedAt) > silentTime:
-		return "silent"
-	case now.Sub(l.differsAt) < lampTime:
-		return "differs"
-	case now.Sub(l.equalAt) < lampTime:
-		return "equal"
-	}
-	return "unknown"
 }

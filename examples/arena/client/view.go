@@ -3,11 +3,8 @@
 package main
 
 import (
-	"cmp"
-	"fmt"
 	"maps"
 	"math"
-	"slices"
 	"syscall/js"
 	"time"
 	"unsafe"
@@ -16,6 +13,8 @@ import (
 	"github.com/mlange-42/arche/generic"
 
 	"github.com/arche-replicate/arche-replicate/examples/arena/game"
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/interpolation"
 	"github.com/arche-replicate/arche-replicate/replication/predict"
 )
 
@@ -40,12 +39,23 @@ const rowLength = 6
 
 const (
 	respawnSeconds = 2.0
-	leaders        = 5
 	mostEvents     = 256 // that wait for the page
+)
+
+// What is drawn between the states that arrive. The components of the game keep the newest state, for
+// a page that shows what the game is like without interpolation.
+type (
+	drawnPosition game.Position
+	drawnHeading  game.Heading
 )
 
 // view is everything that is shown of the world.
 type view struct {
+	client *replication.Client
+	shown  *interpolation.Interpolation
+	follow int  // Ship.Number of the ship that is in the middle, or -1
+	newest bool // without interpolation
+
 	rows   []float32
 	array  js.Value // Uint8Array over what the page has of rows
 	answer js.Value // of frame
@@ -90,8 +100,11 @@ type ship struct {
 	frame        int // in which it was there
 }
 
-func newView(w *ecs.World) *view {
+func newView(w *ecs.World, client *replication.Client, shown *interpolation.Interpolation) *view {
+	interpolation.Into[game.Position, drawnPosition](shown)
+	interpolation.Into[game.Heading, drawnHeading](shown)
 	return &view{
+		client: client, shown: shown, follow: -1,
 		ships:   map[int]*ship{},
 		place:   generic.NewMap2[game.Position, drawnPosition](w),
 		heading: generic.NewMap2[game.Heading, drawnHeading](w),
@@ -108,22 +121,23 @@ func newView(w *ecs.World) *view {
 	}
 }
 
-// draw makes the rows.
-func (v *view) draw(c *client) {
+// draw makes the rows, with a ship in the middle.
+func (v *view) draw(follow int, newest bool, ghosts []ghost) {
+	v.follow, v.newest = follow, newest
 	v.rows, v.entities = v.rows[:0], 0
 	v.frame++
 	v.players = 0
-	for _, e := range c.Client.Entities() {
+	for _, e := range v.client.Entities() {
 		v.entities++
-		v.drawEntity(c, e)
+		v.drawEntity(e)
 	}
 	for q := v.bullets.Query(v.world); q.Next(); { // also those that the server does not know yet
-		if at, angle, ok := v.lookAt(c, q.Entity()); ok {
-			v.add(kindBullet, v.team(c, int(q.Get().Owner)), at, angle, 0)
+		if at, angle, ok := v.lookAt(q.Entity()); ok {
+			v.add(kindBullet, v.team(int(q.Get().Owner)), at, angle, 0)
 		}
 	}
 	maps.DeleteFunc(v.ships, func(_ int, s *ship) bool { return s.frame != v.frame })
-	if own := v.ships[c.Ship]; own != nil {
+	if own := v.ships[v.follow]; own != nil {
 		if v.own.alive && !own.alive {
 			v.diedAt = time.Now()
 		}
@@ -131,30 +145,36 @@ func (v *view) draw(c *client) {
 	} else {
 		v.own.alive = false
 	}
-	v.drawGhosts(c)
+	v.drawGhosts(ghosts)
+}
+
+// forget forgets what was drawn, so that nothing seems to happen from there to another moment.
+func (v *view) forget() {
+	clear(v.ships)
+	v.events = nil
 }
 
 // lookAt returns where an entity is drawn: where it is predicted to be, or as a moment ago.
-func (v *view) lookAt(c *client, e ecs.Entity) (at game.Position, angle float32, ok bool) {
+func (v *view) lookAt(e ecs.Entity) (at game.Position, angle float32, ok bool) {
 	newest, drawn := v.place.Get(e)
 	ahead := v.ahead.Get(e) != nil
-	if newest == nil || !ahead && !c.newest && !c.Shown.Shown(e) {
+	if newest == nil || !ahead && !v.newest && !v.shown.Shown(e) {
 		return at, 0, false
 	}
 	at = *newest
-	if drawn != nil && !ahead && !c.newest {
+	if drawn != nil && !ahead && !v.newest {
 		at = game.Position(*drawn)
 	}
 	if newest, drawn := v.heading.Get(e); newest != nil {
 		angle = newest.Angle
-		if drawn != nil && !ahead && !c.newest {
+		if drawn != nil && !ahead && !v.newest {
 			angle = drawn.Angle
 		}
 	}
 	return at, angle, true
 }
 
-func (v *view) drawEntity(c *client, e ecs.Entity) {
+func (v *view) drawEntity(e ecs.Entity) {
 	if match := v.status.Get(e); match != nil {
 		v.match = *match
 		return
@@ -163,18 +183,18 @@ func (v *view) drawEntity(c *client, e ecs.Entity) {
 	if ship == nil && powerUp == nil {
 		return
 	}
-	at, angle, ok := v.lookAt(c, e)
+	at, angle, ok := v.lookAt(e)
 	switch {
 	case !ok:
 	case ship != nil:
-		v.drawShip(c, e, at, angle)
+		v.drawShip(e, at, angle)
 	case powerUp.Kind != game.NoPowerUp:
 		v.add(kindPowerUp, teamBot, at, 0, float32(powerUp.Kind))
 	}
 }
 
 // drawShip draws a ship or its wreck.
-func (v *view) drawShip(c *client, e ecs.Entity, at game.Position, angle float32) {
+func (v *view) drawShip(e ecs.Entity, at game.Position, angle float32) {
 	data := v.ship.Get(e)
 	number := int(data.Number)
 	s, known := v.ships[number]
@@ -204,27 +224,27 @@ func (v *view) drawShip(c *client, e ecs.Entity, at game.Position, angle float32
 		if data.Alive {
 			kind = "respawn"
 		}
-		v.event(kind, s, number == c.Ship, false)
+		v.event(kind, s, number == v.follow, false)
 		s.alive = data.Alive
 	}
 	kind := kindShip
 	if !s.alive {
 		kind = kindWreck
 	}
-	v.add(kind, v.team(c, number), at, float32(s.angle), float32(s.safe))
+	v.add(kind, v.team(number), at, float32(s.angle), float32(s.safe))
 }
 
 // drawGhosts draws where the server has ships.
-func (v *view) drawGhosts(c *client) {
+func (v *view) drawGhosts(ghosts []ghost) {
 	v.errors.sum, v.errors.n = 0, 0
-	for _, g := range c.ghosts.ships {
+	for _, g := range ghosts {
 		off := 0.0
 		if s := v.ships[g.number]; s != nil {
 			off = math.Hypot(float64(g.x)-s.x, float64(g.y)-s.y)
 			v.errors.sum += off
 			v.errors.n++
 		}
-		v.add(kindGhost, v.team(c, g.number), game.Position{X: g.x, Y: g.y}, g.angle, float32(off))
+		v.add(kindGhost, v.team(g.number), game.Position{X: g.x, Y: g.y}, g.angle, float32(off))
 	}
 }
 
@@ -233,8 +253,8 @@ func (v *view) add(kind, team float32, at game.Position, angle, extra float32) {
 }
 
 // team returns whose a ship is.
-func (v *view) team(c *client, number int) float32 {
-	if number == c.Ship {
+func (v *view) team(number int) float32 {
+	if number == v.follow {
 		return teamYou
 	}
 	if s := v.ships[number]; s != nil && s.name != "" {
@@ -282,59 +302,4 @@ func (v *view) takeEvents() []any {
 	events := v.events
 	v.events = nil
 	return events
-}
-
-// title returns the name of a ship for people.
-func (s *ship) title() string { return cmp.Or(s.name, fmt.Sprint("Bot ", s.number)) }
-
-func (v *view) ownStatus(c *client, now time.Time) object {
-	own := &v.own
-	respawn := 0.0
-	if c.Ship >= 0 && !own.alive && !v.diedAt.IsZero() {
-		respawn = max(0, respawnSeconds-now.Sub(v.diedAt).Seconds())
-	}
-	o := newObject()
-	o.integer("ship", c.Ship)
-	o.text("name", c.Name)
-	o.integer("ammo", own.ammo)
-	o.integer("hull", own.hull)
-	o.integer("hullMax", 10)
-	o.integer("shield", own.shield)
-	o.integer("shieldMax", 3)
-	o.integer("safe", own.safe)
-	o.number("x", own.x)
-	o.number("y", own.y)
-	o.number("angle", own.angle)
-	o.truth("alive", own.alive)
-	o.number("respawnIn", respawn)
-	o.integer("kills", int(own.score.Kills))
-	o.integer("deaths", int(own.score.Deaths))
-	return o
-}
-
-func (v *view) matchStatus(own int) object {
-	ranking := make([]*ship, 0, len(v.ships))
-	for _, s := range v.ships {
-		ranking = append(ranking, s)
-	}
-	slices.SortFunc(ranking, func(a, b *ship) int {
-		return cmp.Or(cmp.Compare(b.score.Kills, a.score.Kills), cmp.Compare(a.score.Deaths, b.score.Deaths),
-			cmp.Compare(a.number, b.number))
-	})
-	best := js.Global().Get("Array").New()
-	for i, s := range ranking[:min(leaders, len(ranking))] {
-		o := newObject()
-		o.text("name", s.title())
-		o.integer("kills", int(s.score.Kills))
-		o.integer("deaths", int(s.score.Deaths))
-		o.truth("own", s.number == own)
-		o.truth("player", s.name != "")
-		best.SetIndex(i, o.js)
-	}
-	o := newObject()
-	o.text("phase", v.match.Phase.String())
-	o.integer("clock", int(v.match.TimeLeft))
-	o.integer("players", v.players)
-	o.object("leaders", object{best})
-	return o
 }

@@ -41,7 +41,8 @@ func startArena(t *testing.T, flags ...string) (url string, end func() string) {
 	return startArenaIn(t, "../../..", flags...)
 }
 
-func startArenaIn(t *testing.T, directory string, flags ...string) (url string, end func() string) {
+// buildArena compiles the arena and returns the program.
+func buildArena(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "arena")
 	build := exec.Command("go", "build", "-o", program, "./examples/arena")
@@ -49,7 +50,12 @@ func startArenaIn(t *testing.T, directory string, flags ...string) (url string, 
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	arena := exec.Command(program, append([]string{"-http", "127.0.0.1:0", "-open=false"}, flags...)...)
+	return program
+}
+
+func startArenaIn(t *testing.T, directory string, flags ...string) (url string, end func() string) {
+	t.Helper()
+	arena := exec.Command(buildArena(t), append([]string{"-http", "127.0.0.1:0", "-open=false"}, flags...)...)
 	arena.Dir = directory
 	out, err := arena.StdoutPipe()
 	check(t, err)
@@ -71,7 +77,8 @@ func startArenaIn(t *testing.T, directory string, flags ...string) (url string, 
 		<-done
 		err := arena.Wait()
 		text := strings.Join(lines, "\n")
-		if err != nil || !strings.Contains(text, "client  lost") && !strings.Contains(text, "No client came") {
+		if err != nil || !strings.Contains(text, "client  lost") && !strings.Contains(text, "No client came") &&
+			!strings.Contains(text, "Served ") {
 			t.Errorf("Ctrl-C does not end with the table: %v\n%s", err, text)
 		}
 		return text
@@ -284,6 +291,9 @@ func (p *tab) shoot(name string) {
 
 func startBrowser(t *testing.T) context.Context {
 	t.Helper()
+	console.Lock()
+	console.errors = nil // of the browser of another test, whose server has ended
+	console.Unlock()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-background-timer-throttling", true), chromedp.Flag("disable-renderer-backgrounding", true),
 		chromedp.Flag("disable-backgrounding-occluded-windows", true))

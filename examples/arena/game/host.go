@@ -21,6 +21,8 @@ const ReasonFull = replication.ReasonGame
 type Host struct {
 	Game      *Game
 	Announced Announcements
+	// OnJoin, if it is not nil, is called when a player has got a ship.
+	OnJoin func(p *replication.Peer, name string)
 
 	server *replication.Server
 	model  *predict.Host
@@ -142,6 +144,9 @@ func (h *Host) join(s *seat) {
 		h.model.Own(h.Game.ships[number], s.peer)
 		h.Announced.Joins++
 		_ = replication.SendToAll(h.server, Joined{uint16(number), s.name})
+		if h.OnJoin != nil {
+			h.OnJoin(s.peer, s.name)
+		}
 	}
 	_ = replication.SendToClient(s.peer, Welcome{uint16(s.ship), uint8(h.rate), uint32(inspect.PeerNumber(s.peer))})
 }
@@ -177,6 +182,6 @@ func (h *Host) announce() {
 	}
 	if h.ticks%h.rate == 0 {
 		players := uint16(h.Announced.Joins - h.Announced.Leaves)
-		_ = replication.SendToAll(h.server, Status{g.status.Get(g.match).Phase, players, uint32(g.Tally.Hits)})
+		_ = replication.SendToAll(h.server, Status{g.Match().Phase, players, uint32(g.Tally.Hits)})
 	}
 }

@@ -14,6 +14,9 @@ const longestPhase = 60 // the range of Match.TimeLeft
 // Restart begins the next round in the next step.
 func (g *Game) Restart() { g.setPhase(Over); g.clock = 0 }
 
+// Match returns the state of the round.
+func (g *Game) Match() Match { return *g.status.Get(g.match) }
+
 // Pause shows clients that nothing moves, until it is called again.
 func (g *Game) Pause(on bool) { g.status.Get(g.match).Paused = on }
 

@@ -62,7 +62,7 @@ class Slider {
 }
 
 // choice is buttons of which one is pressed.
-function choice(label, options, chosen) {
+export function choice(label, options, chosen) {
 	const buttons = options.map(([value, words]) => {
 		const b = make("button", "", words);
 		b.addEventListener("click", () => chosen(value, words));

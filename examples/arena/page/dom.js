@@ -20,3 +20,10 @@ export const json = async (url, options) => {
 	if (!answer.ok) throw new Error((await answer.text()).trim() || `status ${answer.status}`);
 	return answer.json();
 };
+
+// script loads a script of the page's.
+export const script = src => new Promise((done, no) => {
+	const loader = Object.assign(document.createElement("script"), { src, onload: done });
+	loader.onerror = () => no(new Error(`${src} did not load`));
+	document.head.append(loader);
+});

@@ -21,7 +21,7 @@ function random(seed) {
 }
 
 // fit gives a canvas the pixels that it covers, and returns how many there are to a pixel of the page.
-function fit(canvas, changed = () => {}) {
+export function fit(canvas, changed = () => {}) {
 	const ratio = Math.min(devicePixelRatio || 1, 2);
 	const w = Math.round(canvas.clientWidth * ratio), h = Math.round(canvas.clientHeight * ratio);
 	if (canvas.width !== w || canvas.height !== h) { canvas.width = w; canvas.height = h; changed(); }
@@ -109,6 +109,18 @@ export class Field {
 	x(x) { return (x - this.camera.x) * this.scale + this.w / 2; }
 	y(y) { return (y - this.camera.y) * this.scale + this.h / 2; }
 	seen(x, y, margin = 20) { return x > -margin && y > -margin && x < this.w + margin && y < this.h + margin; }
+
+	// at returns what is drawn at a point of the canvas.
+	at(px, py) { return [(px - this.w / 2) / this.scale + this.camera.x, (py - this.h / 2) / this.scale + this.camera.y]; }
+
+	// forget lets nothing of the past be drawn, after a seek.
+	forget() {
+		this.trails = [];
+		this.ships = [];
+		this.booms = [];
+		this.wrecks = null;
+		this.sparks.fill(SPARK_LIFE);
+	}
 
 	find(rows, n) {
 		this.own = null;

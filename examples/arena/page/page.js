@@ -1,6 +1,6 @@
-// What is shown until there is a game: the client is compiled, loaded and connected. play.js has the game.
+// What is shown until there is a game: the client is compiled, loaded and connected. play.js has the game, replay.js a recording.
 
-import { $, json, make, put } from "./dom.js";
+import { $, json, make, put, script } from "./dom.js";
 import { drawStill } from "./draw.js";
 
 const wait = ms => new Promise(done => setTimeout(done, ms));
@@ -12,8 +12,9 @@ const step = words => {
 	return (state, text = "") => { li.className = state; put(value, text); };
 };
 
-const server = step("Server ready"), bots = step("Bots fighting"), code = step("Go to WebAssembly, first time only");
-const world = step("Connect and receive the world");
+const MATCH = ["Server ready", "Bots fighting", "Go to WebAssembly, first time only", "Connect and receive the world"];
+const REPLAY = ["Server ready", "Recording found", "Go to WebAssembly, first time only", "Read the recording"];
+let server, found, code, world;
 
 function fail(why) {
 	put(failed, why ? "▲ " + why : "");
@@ -25,8 +26,24 @@ function progress(share, seconds) {
 	put($("seconds"), seconds === undefined ? "" : `${Math.floor(seconds)}\u00a0s`);
 }
 
+// begin learns whether there is a match or a recording to show.
+async function begin() {
+	for (;;) {
+		try {
+			const { recording } = await json("/status");
+			document.body.classList.toggle("replay", Boolean(recording));
+			[server, found, code, world] = (recording ? REPLAY : MATCH).map(step);
+			if (recording) found("done", recording);
+			return recording;
+		} catch (e) {
+			fail(`No answer from the server: ${e.message}.`);
+			await wait(250);
+		}
+	}
+}
+
 // compile returns when the server has compiled the client.
-async function compile() {
+async function compile(recording) {
 	for (let i = 0; ; i++) {
 		try {
 			const s = await json("/status");
@@ -41,19 +58,13 @@ async function compile() {
 			server("now");
 			fail(`No answer from the server: ${e.message}.`);
 		}
-		if (i % 4 === 0) json("/debug/arena.json").then(d => bots("done", `tick ${d.tick}`), () => {});
+		if (i % 4 === 0 && !recording) json("/debug/arena.json").then(d => found("done", `tick ${d.tick}`), () => {});
 		await wait(250);
 	}
 }
 
 async function load() {
-	put($("doing"), "Connecting…");
-	world("now");
-	await new Promise((done, no) => {
-		const loader = Object.assign(document.createElement("script"), { src: "/wasm_exec.js", onload: done });
-		loader.onerror = () => no(new Error("wasm_exec.js did not load"));
-		document.head.append(loader);
-	});
+	await script("/wasm_exec.js");
 	const go = new Go();
 	const { instance } = await WebAssembly.instantiateStreaming(fetch("/client.wasm"), go.importObject);
 	const ended = go.run(instance);
@@ -64,9 +75,12 @@ async function load() {
 const redraw = new ResizeObserver(() => drawStill(still));
 redraw.observe(still);
 try {
-	await compile();
-	const { remember, play } = await import("./play.js");
-	remember();
+	const recording = await begin();
+	await compile(recording);
+	put($("doing"), recording ? "Reading the recording…" : "Connecting…");
+	world("now");
+	const { prepare, play } = await import(recording ? "./replay.js" : "./play.js");
+	await prepare(recording);
 	const { ended } = await load();
 	await play(ended, why => { fail(why); progress(1); });
 	redraw.disconnect();

@@ -1,38 +1,15 @@
 // The game: draws each frame, writes what there is to read, and feeds the instruments.
 
 import { combine, from, number, panels, saved } from "/debug/replication/inspect.js";
-import { $, json, make, put } from "./dom.js";
 import { Dock } from "./dock.js";
-import { Field } from "./draw.js";
-import { Controls, Sound } from "./input.js";
+import { $, json, make, put, script } from "./dom.js";
+import { Controls } from "./input.js";
+import { clock, legend, NONE, Stage } from "./stage.js";
 
-const NONE = "–", PER_SECOND = 4;
-const TABS = ["net", "dock", "match"];
-const icon = d => `<svg viewBox="0 0 16 18" aria-hidden="true"><path d="${d}"/></svg>`;
-const NEEDLE = icon("M8 0 13 18 8 14 3 18Z"), CHEVRON = icon("M8 0 16 18 8 12 0 18Z");
-const counted = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
-const clock = s => `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, "0")}`;
-
-// legend explains what is drawn.
-function legend() {
-	const list = make("dl", "legend"), sign = (drawing, words) => {
-		const dt = make("dt");
-		dt.innerHTML = `<svg viewBox="0 0 16 16" aria-hidden="true">${drawing}</svg>`;
-		list.append(make("div", "", dt, make("dd", "", words)));
-	};
-	const frame = '<path d="M8 1 15 8 8 15 1 8Z"/>', needle = '<path d="M8 0 13 16 8 12 3 16Z"/>';
-	sign(frame + '<path d="M5 8H11M8 5V11"/>', "hull");
-	sign(frame + '<path d="M5 8H11"/>', "ammo");
-	sign(`<g class="faint">${needle}</g>`, "wreck");
-	sign(needle, "ghost");
-	sign('<circle cx="8" cy="8" r="7" stroke-dasharray="3 2"/>', "protected");
-	sign('<path class="blue" d="M1 9A7 7 0 0 1 15 9"/>', "your shield");
-	sign('<path class="blue" d="M0 8H8"/><path class="amber" d="M8 8H16"/>', "the leader's kills, yours");
-	return list;
-}
+const PER_SECOND = 4;
 
 // remember gives the client the player's name of last time: it takes it from the address.
-export function remember(name) {
+function remember(name) {
 	const url = new URL(location.href);
 	try {
 		if (name) localStorage.setItem("arena-name", name);
@@ -105,12 +82,10 @@ class Meter {
 class Page {
 	constructor(arena) {
 		this.arena = arena;
-		this.field = new Field($("field"), $("map"));
+		this.stage = new Stage(arena, true);
 		this.controls = new Controls($("game"), $("field"), $("stick"), $("fire"));
-		this.sound = new Sound();
 		this.meter = new Meter(arena);
 		this.status = this.meter.status;
-		this.frames = [];
 		this.before = performance.now();
 		this.read = 0;  // when the status was read
 		this.wrote = 0; // when slow words were written
@@ -122,58 +97,26 @@ class Page {
 		const net = panels($("net"), this.meter.source);
 		this.dock = new Dock($("dock"), this.arena, label => net.mark(label));
 		this.meter.network = () => this.dock.settings;
-		const pips = (dl, words, name, n) => {
-			const bar = make("dd", "pips " + name, ...Array.from({ length: n }, () => make("i"))), value = make("dd");
-			dl.append(make("dt", "", words), bar, value);
-			return { bar, value };
-		};
-		const dl = document.querySelector("#own dl");
-		this.hull = pips(dl, "Hull", "hull", 10);
-		this.shield = pips(dl, "Shield", "shield", 3);
-		this.ammo = pips(dl, "Ammo", "", 0);
-		const field = make("input"), sound = make("button");
+		const field = make("input");
 		field.maxLength = 16;
-		this.standing = make("p");
-		this.table = make("ol");
-		$("match").append(make("label", "", "Name", field), this.standing, this.table, sound);
-		for (const place of [$("keys"), $("match")]) place.append(legend());
+		$("match").prepend(make("label", "", "Name", field));
+		$("keys").append(legend(true));
 		this.names = [$("name"), field];
 		for (const input of this.names) {
 			input.addEventListener("change", () => this.rename(input.value.trim()));
 			input.addEventListener("keydown", e => { if (e.key === "Enter" || e.key === "Escape") input.blur(); });
 		}
-		this.sounds = [$("sound"), sound];
-		for (const b of this.sounds) {
-			b.addEventListener("click", () => this.showSound(this.sound.toggle()));
-		}
-		this.showSound(false);
 		// A control that was clicked gives the keys back to the game.
 		for (const area of [$("dock"), $("top")]) {
 			area.addEventListener("click", e => { if (e.detail > 0 && e.target.type !== "text") document.activeElement?.blur(); });
 			area.addEventListener("change", e => { if (e.target.type === "range" && e.target.matches(":active, :hover")) e.target.blur(); });
 		}
-		const tabs = [...document.querySelectorAll("#tabs button")];
-		const open = name => {
-			for (const t of TABS) document.body.classList.toggle("tab-" + t, t === name);
-			tabs.forEach((b, i) => b.setAttribute("aria-selected", String(TABS[i] === name)));
-		};
-		tabs.forEach((b, i) => {
-			b.addEventListener("click", () => { open(b.getAttribute("aria-selected") === "true" ? "" : TABS[i]); b.blur(); });
-			b.addEventListener("keydown", e => {
-				const to = { ArrowRight: i + 1, ArrowLeft: i + 2 }[e.key];
-				if (to !== undefined) tabs[to % 3].focus();
-			});
-		});
 		$("again").addEventListener("click", () => location.reload());
 		$("websocket").addEventListener("click", () => {
 			const url = new URL(location.href);
 			url.searchParams.set("transport", "websocket");
 			location.replace(url);
 		});
-	}
-
-	showSound(on) {
-		for (const b of this.sounds) { put(b, on ? "Sound on" : "Sound off"); b.setAttribute("aria-pressed", String(on)); }
 	}
 
 	rename(name) {
@@ -183,16 +126,11 @@ class Page {
 	}
 
 	frame(now) {
-		const dt = now - this.before, f = this.field;
+		const dt = now - this.before, stage = this.stage, f = stage.field;
 		this.before = now;
 		const { rows, n } = this.arena.frame(dt, this.controls.read(f.own === null || !this.rows ? 0 : this.rows[f.own + 4]));
 		this.rows = rows;
-		for (const e of this.arena.events()) {
-			if (e.kind !== "kill") f.burst(e.x, e.y, 6, 40);
-			if (e.own || e.mine || e.by) this.sound.play(e.kind);
-		}
-		this.frames.push(now);
-		while (this.frames[0] < now - 1000) this.frames.shift();
+		stage.happen(now);
 		if (now - this.read >= 100) { this.read = now; this.write(now); }
 		if (document.hidden) return;
 		const { own, radius, ghosts } = this.status;
@@ -203,28 +141,19 @@ class Page {
 		const s = this.status = this.meter.status = this.arena.status(), { own, match } = s;
 		if (s.tick !== this.latest.tick) this.latest = { tick: s.tick, at: now };
 		this.writeTop(s);
-		const pips = ({ bar, value }, n, max) => {
-			[...bar.children].forEach((p, i) => p.classList.toggle("on", i < n));
-			put(value, `${n}/${max}`);
-		};
-		pips(this.hull, own.hull, own.hullMax);
-		pips(this.shield, own.shield, own.shieldMax);
-		put(this.ammo.bar, String(own.ammo));
+		this.stage.writeOwn(own);
 		for (const input of this.names) if (input !== document.activeElement && input.value !== own.name) input.value = own.name;
-		const note = this.note(s);
-		put($("note"), note);
-		$("note").hidden = !note;
+		this.stage.writeNote(this.note(s));
 		this.writeLost(s, now);
 		if (now - this.wrote < 500) return;
 		this.wrote = now;
 		this.dock.own(s);
 		this.dock.saw(this.meter.seen);
-		const [facts, ghosts] = $("facts").children;
-		put(facts, `${number(s.entities)} entities, ${this.frames.length} frames/s`);
+		this.stage.writeFacts(s.entities);
 		const error = s.ghostError;
-		put(ghosts, s.ghosts ? `Ghosts: outlines, where the server has the ships now, ${error === null ? NONE : number(error)
+		put($("facts").children[1], s.ghosts ? `Ghosts: outlines, where the server has the ships now, ${error === null ? NONE : number(error)
 			+ "\u00a0units"} ahead of what you see: that is latency. A ship is 14 units across.` : "");
-		this.writeLeaders(match);
+		this.stage.writeLeaders(match, own, "You");
 		const [figure, less, lamp] = $("chip").children, { kbits, costs } = this.meter, l = this.meter.lamp();
 		put(figure.firstChild, number(s.state === "connected" ? kbits : null));
 		put(less, s.state === "connected" ? saved(kbits, costs?.jsonKbit) : NONE);
@@ -234,37 +163,11 @@ class Page {
 	}
 
 	writeTop({ state, transport, match, own }) {
-		const on = state === "connected", best = match.leaders.find(l => !l.own);
+		const on = state === "connected";
 		$("wire").classList.toggle("off", !on);
 		put($("transport"), on ? transport : state === "lost" ? "Not connected" : "Connecting");
 		$("wire").title = on ? transport : "Not connected";
-		put($("clock"), on || state === "lost" ? clock(match.clock) : NONE);
-		$("best").classList.toggle("player", best?.player ?? false);
-		put($("best").children[1], best ? best.name : NONE);
-		put($("best").children[2], best ? String(best.kills) : "");
-		put($("mine").firstChild, String(own.kills));
-		const [theirs, mine] = $("bars").children;
-		theirs.style.flexGrow = (best?.kills ?? 0) + 1;
-		mine.style.flexGrow = own.kills + 1;
-	}
-
-	// writeLeaders writes both tables: over the game, and for phones.
-	writeLeaders(match) {
-		for (const list of [$("leaders"), this.table]) {
-			while (list.children.length > match.leaders.length) list.lastChild.remove();
-			match.leaders.forEach((l, i) => {
-				const li = list.children[i] ?? list.appendChild(make("li")), kind = l.own ? "own" : l.player ? "player" : "bot";
-				if (li.className !== kind) {
-					li.className = kind;
-					li.innerHTML = `${kind === "player" ? CHEVRON : NEEDLE}<span></span><b></b>`;
-					li.children[1].shown = undefined;
-				}
-				put(li.children[1], l.name);
-				put(li.children[2], String(l.kills));
-			});
-		}
-		const { own } = this.status;
-		put(this.standing, `${match.phase}, ${counted(match.players, "player")}. You: ${counted(own.kills, "kill")}, ${counted(own.deaths, "death")}.`);
+		this.stage.writeScore(match, own, "You", on || state === "lost");
 	}
 
 	note({ state, own, match }) {
@@ -289,6 +192,12 @@ class Page {
 		}
 		$("lost").hidden = !lost;
 	}
+}
+
+// prepare does what comes before the client.
+export async function prepare() {
+	remember();
+	await script("/play?js");
 }
 
 // play starts the game, and returns when there is something to see.
