@@ -162,7 +162,7 @@ func (f *file) scan() {
 // broken returns the error of a record that stopped what was read.
 func (f *file) broken(at int64, err error) error {
 	return fmt.Errorf("recording: the file can be played up to %v only: at offset %d of %d, %w",
-		f.head.duration(f.time), at, f.size, err)
+		f.head.clock(f.time), at, f.size, err)
 }
 
 // note takes note of a record that was scanned.
@@ -238,7 +238,7 @@ func (s *segment) next(f *file) (time uint64, packets, rest []byte, sum uint32, 
 		}
 		if err != nil {
 			return 0, nil, nil, 0, false, fmt.Errorf("recording: a part of the file is left out from %v on: at offset "+
-				"%d, %w", f.head.duration(s.time), s.at, err)
+				"%d, %w", f.head.clock(s.time), s.at, err)
 		}
 		rest, sum = after, newSum
 		if kind == kindMark {

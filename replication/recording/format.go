@@ -164,6 +164,9 @@ func (h *header) duration(t uint64) time.Duration {
 	return time.Duration(seconds)*time.Second + time.Duration(t%rate)*time.Second/time.Duration(rate)
 }
 
+// clock returns a time of the file for people.
+func (h *header) clock(t uint64) time.Duration { return h.duration(t).Round(time.Millisecond) }
+
 // place is where a segment is.
 type place struct {
 	offset int64
