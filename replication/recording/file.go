@@ -23,8 +23,20 @@ type file struct {
 	damage error // why not all of it is played
 }
 
-// open reads the header, and finds the segments.
+// open checks that the schema is that of the file, and finds the segments.
 func (f *file) open(schema *replication.Schema) error {
+	if err := f.readHeader(); err != nil {
+		return err
+	}
+	if d := session.CompareSchemas(f.head.schema, schema.Text()); d != nil {
+		return fmt.Errorf("recording: the file was recorded with another schema: %w", (*replication.SchemaError)(d))
+	}
+	f.find()
+	return nil
+}
+
+// readHeader reads the header.
+func (f *file) readHeader() error {
 	start, err := f.read(0, min(f.size, int64(preamble)))
 	if err != nil {
 		return err
@@ -48,15 +60,16 @@ func (f *file) open(schema *replication.Schema) error {
 	if err != nil {
 		return fmt.Errorf("recording: the file's header can't be read: %w", err)
 	}
-	if d := session.CompareSchemas(f.head.schema, schema.Text()); d != nil {
-		return fmt.Errorf("recording: the file was recorded with another schema: %w", (*replication.SchemaError)(d))
-	}
 	f.first, f.end = int64(preamble)+size, f.size
+	return nil
+}
+
+// find finds the segments.
+func (f *file) find() {
 	if !f.readIndex() {
 		f.index = index{}
 		f.scan()
 	}
-	return nil
 }
 
 // read reads some bytes.
