@@ -43,8 +43,7 @@ func With[T any](codec Codec[T], paths ...string) TypeOption {
 	if isNil(codec) {
 		panic("replication: With needs a codec that is not nil")
 	}
-	fields := func() []schema.CodecField {
-		var fields []schema.CodecField
+	fields := func() (fields []schema.CodecField) {
 		for _, f := range codec.Fields() {
 			fields = append(fields, schema.CodecField(f))
 		}

@@ -92,11 +92,16 @@ func Snap(distance float64) ComponentOption {
 // Panics if perTick is 0 or not finite; [Register] panics unless V is registered already, under the same condition,
 // with a linear float of the same type for each.
 func Hermite[V any](perTick float64) ComponentOption {
+	return HermiteType(reflect.TypeFor[V](), perTick)
+}
+
+// HermiteType is [Hermite] for a type known at run time.
+func HermiteType(v reflect.Type, perTick float64) ComponentOption {
 	if perTick == 0 || math.IsInf(perTick, 0) || math.IsNaN(perTick) {
 		panic(fmt.Sprintf("replication: Hermite(%v): use the way that a velocity of 1 covers in a tick, "+
 			"such as 1.0/30", perTick))
 	}
-	return componentOption(func(o *schema.Options) { o.Velocity, o.PerTick = reflect.TypeFor[V](), perTick })
+	return componentOption(func(o *schema.Options) { o.Velocity, o.PerTick = v, perTick })
 }
 
 func under(c schema.Condition) ComponentOption {

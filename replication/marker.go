@@ -1,8 +1,6 @@
 package replication
 
-import (
-	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
-)
+import "github.com/arche-replicate/arche-replicate/replication/internal/apply"
 
 // Replicated is the marker component: a [Server] replicates the entities of its world that have it. Add the zero value;
 // the server writes the entity's slot into it. Don't copy it from one entity to another: [ServerStats.CopiedMarkers]

@@ -55,12 +55,14 @@ func Immediate() MessageOption {
 //
 // Panics where [Register] does, if T is a relation, and if there are 255 message types already.
 func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
-	s.mustExist()
+	RegisterMessageType(s, reflect.TypeFor[T](), opts...)
+}
+
+// RegisterMessageType is [RegisterMessage] for a type known at run time.
+func RegisterMessageType(s *Schema, t reflect.Type, opts ...MessageOption) {
 	var o schema.MessageOptions
 	applyOptions("RegisterMessage", opts, func(opt MessageOption) { opt.applyToMessage(&o) })
-	if err := s.raw.RegisterMessage(reflect.TypeFor[T](), &o); err != nil {
-		panic("replication: " + err.Error())
-	}
+	refuse(s.inside().RegisterMessage(t, &o))
 }
 
 // RegisterInput makes T the type of the commands that clients give, see [OnInput]. Fields are coded as [Register]
@@ -70,10 +72,12 @@ func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
 // Panics where [Register] does, if T is a relation, if the schema has an input type already, if no input takes 64 bytes
 // or less, and if one may take more than 4,096.
 func RegisterInput[T any](s *Schema, opts ...TypeOption) {
-	s.mustExist()
+	RegisterInputType(s, reflect.TypeFor[T](), opts...)
+}
+
+// RegisterInputType is [RegisterInput] for a type known at run time.
+func RegisterInputType(s *Schema, t reflect.Type, opts ...TypeOption) {
 	var o schema.Options
 	applyOptions("RegisterInput", opts, func(opt TypeOption) { opt.applyToComponent(&o) })
-	if err := s.raw.RegisterInput(reflect.TypeFor[T](), &o); err != nil {
-		panic("replication: " + err.Error())
-	}
+	refuse(s.inside().RegisterInput(t, &o))
 }

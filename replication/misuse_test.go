@@ -207,6 +207,10 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 		{"RegisterMessage", "RegisterMessage: option 2 is nil", func(*misused) { RegisterMessage[mHit](NewSchema(), Name("a"), nil) }},
 		{"RegisterMessage", "RegisterMessage: option 1 is nil", func(*misused) { RegisterMessage[mHit](NewSchema(), TypeOption(nil)) }},
 		{"RegisterInput", noSchema, func(*misused) { RegisterInput[mMove](nil) }},
+		{"RegisterMessageType", noSchema, func(*misused) { RegisterMessageType(nil, reflect.TypeFor[mHit]()) }},
+		{"RegisterMessageType", "not nil", func(*misused) { RegisterMessageType(NewSchema(), nil) }},
+		{"RegisterInputType", noSchema, func(*misused) { RegisterInputType(nil, reflect.TypeFor[mMove]()) }},
+		{"RegisterInputType", "not nil", func(*misused) { RegisterInputType(NewSchema(), nil) }},
 		{"RegisterInput", "RegisterInput: option 1 is nil", func(*misused) { RegisterInput[mMove](NewSchema(), nil) }},
 		{"Field", `unknown key "steps"`, func(*misused) { Register[tHealth](NewSchema(), Field("HP", "range=0:100,steps=1")) }},
 		{"Field", "", func(*misused) { Field("HP", "") }},
@@ -258,6 +262,7 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 			NewClient(&w, NewSchema(), WithSpawnComponents(ecs.ComponentID[tBulk](x.world), ReplicatedID(x.world)))
 		}},
 		{"WithSpawnComponents", "", func(*misused) { WithSpawnComponents() }},
+		{"HermiteType", "Hermite(0): use the way", func(*misused) { HermiteType(reflect.TypeFor[tHealth](), 0) }},
 		{"Hermite", "Hermite(0): use the way", func(*misused) { Hermite[tHealth](0) }},
 		{"WithTuning", "a Window of 7: use 8 to 120", func(*misused) { WithTuning(Tuning{Window: 7}) }},
 		{"WithTuning", "a BaselineInterval of 3: use 1, 2, 4 or 8", func(*misused) { WithTuning(Tuning{BaselineInterval: 3}) }},

@@ -19,10 +19,18 @@ type Schema struct {
 // NewSchema returns a schema without components.
 func NewSchema() *Schema { return &Schema{} }
 
-// mustExist panics if the schema is nil. A zero one is as good as one of NewSchema.
-func (s *Schema) mustExist() {
+// inside returns what the schema is made of, and panics if it is nil. A zero one is as good as one of NewSchema.
+func (s *Schema) inside() *schema.Schema {
 	if s == nil {
 		panic("replication: there is no schema: make one with NewSchema")
+	}
+	return &s.raw
+}
+
+// refuse panics if there is an error about what is registered.
+func refuse(err error) {
+	if err != nil {
+		panic("replication: " + err.Error())
 	}
 }
 
@@ -86,12 +94,9 @@ func Register[T any](s *Schema, opts ...ComponentOption) {
 
 // RegisterType is [Register] for a type known at run time. Types made by [reflect.StructOf] need the option [Name].
 func RegisterType(s *Schema, t reflect.Type, opts ...ComponentOption) {
-	s.mustExist()
 	var o schema.Options
 	applyOptions("Register", opts, func(opt ComponentOption) { opt.applyToComponent(&o) })
-	if err := s.raw.Register(t, &o); err != nil {
-		panic("replication: " + err.Error())
-	}
+	refuse(s.inside().Register(t, &o))
 }
 
 // Text returns the schema as text: a line that names the format, then for every component, message and input its name
@@ -106,8 +111,7 @@ func RegisterType(s *Schema, t reflect.Type, opts ...ComponentOption) {
 //
 // A last line "facets" stands for all conditions, such as [OwnerOnly], without naming them.
 func (s *Schema) Text() string {
-	s.mustExist()
-	return s.raw.FullText()
+	return s.inside().FullText()
 }
 
 // Tune replaces the order tables by which the coding Packed writes fields of registered components. It affects no
@@ -122,16 +126,12 @@ func (s *Schema) Text() string {
 // Panics if an item is malformed, names no registered field, one that is not extrapolated or one that is tuned already,
 // or if a server or client has been made with the schema.
 func (s *Schema) Tune(text string) {
-	s.mustExist()
-	if err := schema.Tune(&s.raw, text); err != nil {
-		panic("replication: " + err.Error())
-	}
+	refuse(schema.Tune(s.inside(), text))
 }
 
 // Fingerprint returns a 64-bit hash (FNV-1a) of [Schema.Text]. It detects mistakes, not forgery.
 func (s *Schema) Fingerprint() uint64 {
-	s.mustExist()
-	return s.raw.Hash()
+	return s.inside().Hash()
 }
 
 // Codes appends the codes of a component to dst and returns it, for tests and tools. A field has one code; a unit
@@ -141,8 +141,7 @@ func (s *Schema) Fingerprint() uint64 {
 //
 // Panics if the component is neither a value of a registered type nor a pointer to one.
 func (s *Schema) Codes(component any, dst []uint64) []uint64 {
-	s.mustExist()
-	return s.raw.Codes(component, dst)
+	return s.inside().Codes(component, dst)
 }
 
 // CodesAfter is [Schema.Codes] for a component of which a server recorded the given codes last: it returns those again
@@ -150,6 +149,5 @@ func (s *Schema) Codes(component any, dst []uint64) []uint64 {
 //
 // Panics as Codes does, and if the recorded ones are no codes of the component.
 func (s *Schema) CodesAfter(component any, recorded, dst []uint64) []uint64 {
-	s.mustExist()
-	return s.raw.CodesAfter(component, recorded, dst)
+	return s.inside().CodesAfter(component, recorded, dst)
 }

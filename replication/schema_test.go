@@ -175,6 +175,11 @@ func TestSchemaCodes(t *testing.T) {
 			func() { s.CodesAfter(&v, wrong, nil) })
 	}
 
+	type tag struct{}
+	tags := NewSchema()
+	Register[tag](tags)
+	require.Empty(t, tags.CodesAfter(tag{}, tags.Codes(tag{}, nil), nil), "no codes are those of a tag")
+
 	require.PanicsWithValue(t, "replication: Codes needs a component, not nil", func() { s.Codes(nil, nil) })
 	require.PanicsWithValue(t, "replication: Codes needs a component, not a nil *replication.mixed", func() { s.Codes((*mixed)(nil), nil) })
 	require.PanicsWithValue(t, "replication: replication.schemaVec is not registered: register it before asking for its codes",
@@ -375,6 +380,30 @@ func TestFieldOptionsReachNestedFields(t *testing.T) {
 	Register[schemaRot](s, Field("", "quat,bits=9"))
 	Register[[3]int8](s, Name("Cells"))
 	require.Equal(t, schema.TextHeader+"\ncomponent schemaTeam\nschemaTeam uint8 range=0:3\ncomponent schemaRot\nschemaRot [4]float64 quat,bits=9\ncomponent Cells\nCells [3]int8\n", s.Text())
+}
+
+// Types known at run time are registered as those known at compile time.
+func TestTypesKnownAtRunTime(t *testing.T) {
+	static, dynamic := NewSchema(), NewSchema()
+	Register[schemaVec](static)
+	type schemaBody struct{ X, Y, Z float32 }
+	Register[schemaBody](static, Hermite[schemaVec](0.5))
+	RegisterMessage[schemaTeam](static, Unreliable())
+	RegisterInput[schemaRot](static, Field("", "quat,bits=9"))
+	RegisterType(dynamic, reflect.TypeFor[schemaVec]())
+	RegisterType(dynamic, reflect.TypeFor[schemaBody](), HermiteType(reflect.TypeFor[schemaVec](), 0.5))
+	RegisterMessageType(dynamic, reflect.TypeFor[schemaTeam](), Unreliable())
+	RegisterInputType(dynamic, reflect.TypeFor[schemaRot](), Field("", "quat,bits=9"))
+	require.Equal(t, static.Text(), dynamic.Text())
+	require.Contains(t, dynamic.Text(), "\ncomponent schemaBody hermite=0.5,schemaVec\n")
+	for _, register := range []func(){
+		func() { RegisterMessageType(dynamic, nil) },
+		func() { RegisterInputType(dynamic, nil) },
+	} {
+		require.PanicsWithValue(t, "replication: RegisterMessageType and RegisterInputType need a type, not nil", register)
+	}
+	require.PanicsWithValue(t, "replication: schemaBody: the option Hermite needs the component <nil>: register it before schemaBody",
+		func() { RegisterType(NewSchema(), reflect.TypeFor[schemaBody](), HermiteType(nil, 1)) })
 }
 
 func TestRegisterRefusesComponents(t *testing.T) {

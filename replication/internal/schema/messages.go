@@ -82,6 +82,9 @@ func (s *Schema) RegisterInput(t reflect.Type, o *Options) error {
 
 // newMessageComponent is newComponent for messages and the input.
 func newMessageComponent(t reflect.Type, o *Options, what string) (Component, error) {
+	if t == nil {
+		return Component{}, fmt.Errorf("RegisterMessageType and RegisterInputType need a type, not nil")
+	}
 	o.stateless = what
 	c, err := newComponent(t, o)
 	switch {

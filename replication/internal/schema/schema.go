@@ -216,6 +216,7 @@ func (s *Schema) codes(component any, recorded, dst []uint64) []uint64 {
 
 // rowOf returns the row with the given codes, or nil if they are no codes of the component.
 func (c *Component) rowOf(codes []uint64) (row []uint32) {
+	row = make([]uint32, 0, c.Words) // not nil, also if there are no codes
 	for i := range c.Columns {
 		q := c.Columns[i].Codec
 		n := q.Words()
