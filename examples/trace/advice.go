@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"strings"
 )
 
@@ -100,15 +101,11 @@ type job struct {
 
 // plan reads the trace's header and plans the replays.
 func (a *adviser) plan() error {
-	plain, release, err := decompress(bytes.NewReader(a.data))
+	trace, release, err := openRows(a.cfg, bytes.NewReader(a.data))
 	if err != nil {
 		return err
 	}
 	defer release()
-	trace, err := newReader(a.cfg.name(), plain)
-	if err != nil {
-		return err
-	}
 	if _, err := buildSchema(trace.components); err != nil {
 		return trace.faultAt(trace.typesLine, err)
 	}
@@ -246,11 +243,18 @@ func (r *report) blame(label string, other *report) {
 	}
 }
 
+// indices match those of a field in an array of structs.
+var indices = regexp.MustCompile(`\[\d+\]`)
+
 // bitsOf adds up the bits of a field, with the elements of an array, and both codes of a direction.
 func bitsOf(fields []fieldReport, name string) float64 {
 	sum := 0.0
 	for _, f := range fields {
-		if part, ok := strings.CutPrefix(f.Name, name); ok && (part == "" || part[0] == '[' || part[0] == '.') {
+		part, ok := strings.CutPrefix(f.Name, name)
+		if !ok {
+			part, ok = strings.CutPrefix(indices.ReplaceAllString(f.Name, ""), name)
+		}
+		if ok && (part == "" || part[0] == '[' || part[0] == '.') {
 			sum += f.BitsPerTick
 		}
 	}

@@ -13,14 +13,13 @@ import (
 
 // axes are the columns of a trace that are an entity's position.
 type axes struct {
-	names   []string        // two or three, such as Position.X
-	columns []int           // by axis
-	scalar  reflect.Type    // of all axes: float32 or float64
-	tags    []string        // by axis
-	from    int             // the component
-	fields  map[int]bool    // of the component, by index: those that have become axes
-	index   int             // of the component that has the axes alone, after carve
-	cells   []reflect.Value // by axis: the latest row's value, after carve
+	names   []string     // two or three, such as Position.X
+	columns []int        // by axis
+	scalar  reflect.Type // of all axes: float32 or float64
+	tags    []string     // by axis
+	from    int          // the component
+	fields  map[int]bool // of the component, by index: those that have become axes
+	index   int          // of the component that has the axes alone, after carve
 }
 
 // place is the component of the axes. With two axes, Z is not replicated.
@@ -80,17 +79,21 @@ func axesOf(c *component) *axes {
 // far, or moves in circles.
 func (a *axes) add(c *component, number int) {
 	f := &c.fields[number]
-	if !f.float() || !linear(f.tag) || a.scalar != nil && a.scalar != f.scalar() {
+	if !f.float() || !linear(f.tag) {
 		return
 	}
-	a.scalar, a.fields[number] = f.scalar(), true
+	scalar := scalars[f.scalar().Kind().String()]
+	if a.scalar != nil && a.scalar != scalar {
+		return
+	}
+	a.scalar, a.fields[number] = scalar, true
 	for k := range f.length {
 		name := f.fullName(c.name)
 		if f.array {
 			name += "[" + strconv.Itoa(k) + "]"
 		}
 		a.names, a.columns = append(a.names, name), append(a.columns, f.column+k)
-		a.tags = append(a.tags, f.tag)
+		a.tags = append(a.tags, withoutKey(f.tag, "place"))
 	}
 }
 
@@ -99,7 +102,7 @@ func linear(tag string) bool {
 	ranged, stepped := false, false
 	for item := range strings.SplitSeq(tag, ",") {
 		switch key, _, _ := strings.Cut(item, "="); key {
-		case "", "half", "raw", "jump", "linear", "counter":
+		case "", "half", "raw", "jump", "linear", "counter", "hold", "cut", "place":
 		case "range":
 			ranged = true
 		case "step", "precision":
@@ -109,6 +112,12 @@ func linear(tag string) bool {
 		}
 	}
 	return ranged == stepped
+}
+
+// withoutKey returns a tag without a key that has no value.
+func withoutKey(tag, key string) string {
+	items := slices.DeleteFunc(strings.Split(tag, ","), func(item string) bool { return item == key })
+	return strings.Join(items, ",")
 }
 
 // carve reads the following rows as if the trace had its position in a component of its own, of type place. Codes are
@@ -141,10 +150,7 @@ func (r *reader) carve() (*axes, error) {
 		a.index = len(r.components)
 		r.components = append(r.components, own)
 	}
-	r.makeRow()
-	for _, column := range a.columns {
-		a.cells = append(a.cells, r.cells[column])
-	}
+	r.row = r.newRow()
 	return a, nil
 }
 
@@ -166,8 +172,8 @@ func (a *axes) position(r *reader) (at vector, ok bool) {
 	if !r.has[a.index] {
 		return at, false
 	}
-	for i, cell := range a.cells {
-		at[i] = cell.Float()
+	for i, column := range a.columns {
+		at[i] = r.cells[column].Float()
 	}
 	return at, true
 }

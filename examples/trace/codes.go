@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/arche-replicate/arche-replicate/replication"
@@ -13,15 +14,11 @@ import (
 // ways to send them: tick and entity, then the codes of each component, which are empty if the entity does
 // not have it. A column is named after its component and the number of the code in it.
 func writeCodes(cfg config, src io.Reader, dst io.Writer) error {
-	plain, release, err := decompress(src)
+	r, release, err := openRows(cfg, src)
 	if err != nil {
 		return err
 	}
 	defer release()
-	r, err := newReader(cfg.name(), plain)
-	if err != nil {
-		return err
-	}
 	schema, err := buildSchema(r.components)
 	if err != nil {
 		return r.faultAt(r.typesLine, err)
@@ -36,10 +33,14 @@ func writeCodes(cfg config, src io.Reader, dst io.Writer) error {
 		}
 	}
 	fmt.Fprintln(w)
+	numbers, err := targetCodes(r.components)
+	if err != nil {
+		return r.faultAt(r.typesLine, err)
+	}
 	err = r.next()
 	for first := r.tick; err == nil && !cfg.over(r.tick-first); err = r.next() {
 		fmt.Fprintf(w, "%d,%d", r.tick, r.entity)
-		writeRow(w, r, schema, counts)
+		writeRow(w, r, schema, counts, numbers)
 	}
 	if err != nil && err != io.EOF {
 		return err
@@ -47,14 +48,39 @@ func writeCodes(cfg config, src io.Reader, dst io.Writer) error {
 	return w.Flush()
 }
 
-// writeRow prints the codes of the latest row, of which each component has so many.
-func writeRow(w io.Writer, r *reader, schema *replication.Schema, counts []int) {
+// targetCodes returns, by component, the columns of codes that refer to entities.
+func targetCodes(components []component) ([]map[int]int, error) {
+	owners, err := codeOwners(components)
+	if err != nil {
+		return nil, err
+	}
+	numbers := make([]map[int]int, len(components))
+	for _, ref := range referencesOf(components) {
+		c := &components[ref.component]
+		for _, f := range c.fields {
+			if k := ref.column - f.column; k >= 0 && k < f.length {
+				if numbers[ref.component] == nil {
+					numbers[ref.component] = map[int]int{}
+				}
+				numbers[ref.component][slices.Index(owners[ref.component], f.fullName(c.name))+k] = ref.column
+			}
+		}
+	}
+	return numbers, nil
+}
+
+// writeRow prints the codes of the latest row, of which each component has so many. Those of references are the numbers
+// of entities.
+func writeRow(w io.Writer, r *reader, schema *replication.Schema, counts []int, numbers []map[int]int) {
 	for i, has := range r.has {
 		if !has {
 			fmt.Fprint(w, strings.Repeat(",", counts[i]))
 			continue
 		}
-		for _, code := range schema.Codes(r.values[i].Interface(), []uint64{}) {
+		for n, code := range schema.Codes(r.values[i].Interface(), []uint64{}) {
+			if column, ok := numbers[i][n]; ok {
+				code = r.targets[column]
+			}
 			fmt.Fprintf(w, ",%d", code)
 		}
 	}

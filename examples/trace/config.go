@@ -37,6 +37,7 @@ type config struct {
 	scene
 
 	retags retags // tags that replace the trace's, for advice
+	notes  *notes
 }
 
 // scene holds the flags of -render.
@@ -103,7 +104,8 @@ func (c *config) flags() *flag.FlagSet {
 	set := flag.NewFlagSet("trace", flag.ContinueOnError)
 	set.SetOutput(io.Discard) // errors are printed once, by the caller
 	set.StringVar(&c.in, "in", "",
-		"the trace, a `file` of CSV, plain or zstd-compressed; - is standard input; -in may be left out at the end")
+		"the trace, a `file` of CSV, plain or zstd-compressed, or a recording; - is standard input; "+
+			"-in may be left out at the end")
 	set.StringVar(&c.coding, "coding", "packed", "`name` of the coding: "+strings.Join(codings, ", "))
 	set.IntVar(&c.rtt, "rtt", 6, "round trip in `ticks`: a packet of tick t is acknowledged at t+rtt")
 	set.Float64Var(&c.loss, "loss", 0, "`share` of packets lost in either direction, 0 to 1")
@@ -254,6 +256,13 @@ Line 1 is the rate in ticks per second. Line 2 names the columns, Component.Fiel
 each, or Component.Field[i] for the elements of an array. Line 3 gives the Go
 types, each followed by the contents of the repl struct tag. A row is the full
 state of an entity from its tick on.
+
+A recording of your game, made by package replication/recording, is a trace, too,
+whatever its schema; best is one of a server, since a client's has what that client
+received. What is not replayed, such as messages, is named on stderr. An entity's
+number is slot * 65536 + generation of its NetID.
+
+    go run ./examples/trace -in match.rec -rtt 6 -loss 0.05
 
 With -advice the trace is replayed two times more for each field that has a step,
 precision or bits: with half and with twice the step, everything else unchanged.

@@ -4,13 +4,14 @@
 //
 //	go run ./examples/trace -in cubes.trace.csv.zst -rtt 6
 //	go run ./examples/trace -in match.csv -loss 0.05 -dup 0.01 -reorder 0.02 -peers 4 -json
+//	go run ./examples/trace -in match.rec -loss 0.05
 //
 // The input is a trace: CSV, plain or zstd-compressed, with the component values of entities at
-// each tick ([reader], [header]). Component types are built from its header at run time and
-// registered like any other ([buildSchema]). The rows are played into a server's world ([stage]), a
-// link of package netsim carries the packets to clients with worlds of their own ([mirror]), and
-// after every step these worlds are compared, code for code, with a plain log of the trace
-// ([oracle]). The output is a [report].
+// each tick ([reader], [header]); or a recording, made by package recording. Component types are
+// built at run time and registered like any other ([buildSchema]). The rows are played into a
+// server's world ([stage]), a link of package netsim carries the packets to clients with worlds of
+// their own ([mirror]), and after every step these worlds are compared, code for code, with a plain
+// log of the trace ([oracle]). The output is a [report].
 //
 // # A trace
 //
@@ -25,6 +26,17 @@
 // A row is the full state of an entity from that tick on. Empty cells are a component that the
 // entity does not have; a row with only empty cells ends the entity. The second line contains
 // types, each followed by the contents of the repl struct tag.
+//
+// # A recording
+//
+// The types of a recording are made from the text of its schema ([schemaOf]), so any game's will do. It is played tick
+// by tick ([recorded]); an entity that has changed makes a row. Its number is its network ID, slot * 65536 +
+// generation. Resources are components of an entity of their own, with the number 0. What a trace can't have is named
+// on stderr, and so is damage: the recording is replayed up to there.
+//
+// Values are those that clients got: already rounded to the steps of the schema. A recording of a client
+// has what that client received, at the ticks that it had received by then. Components that embed a
+// struct of an unexported type are refused, since package reflect can't make such types.
 //
 // # One tick
 //

@@ -13,6 +13,8 @@ type fault struct {
 // Error returns one line: cubes.csv: line 7, column Position.X: "abc" is not a float32.
 func (f *fault) Error() string {
 	switch {
+	case f.line == 0 && f.column != "":
+		return fmt.Sprintf("%s: column %s: %s", f.file, f.column, f.reason)
 	case f.line == 0:
 		return fmt.Sprintf("%s: %s", f.file, f.reason)
 	case f.column == "":

@@ -112,14 +112,11 @@ func shoot(cfg config, data []byte, progress func(tick int64, live int)) (*film,
 
 // openPlaces reads a trace's header and makes its position a component.
 func openPlaces(cfg config, data []byte) (trace *reader, where *axes, release func(), err error) {
-	plain, release, err := decompress(bytes.NewReader(data))
+	trace, release, err = openRows(cfg, bytes.NewReader(data))
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if trace, err = newReader(cfg.name(), plain); err == nil {
-		where, err = trace.carve()
-	}
-	if err != nil {
+	if where, err = trace.carve(); err != nil {
 		release()
 		return nil, nil, nil, err
 	}
@@ -234,6 +231,7 @@ func (c *camera) tick(first uint64, now int64) (end bool, err error) {
 	if err != nil && err != io.EOF {
 		return false, err
 	}
+	p.stage.settle()
 	c.film.truth = append(c.film.truth, last)
 	p.server.Replicate()
 	if now == 0 {

@@ -78,15 +78,11 @@ type part struct {
 
 // eachChange reads a trace once, with other tags, and calls fn for each change.
 func eachChange(cfg config, src io.Reader, tags retags, fn func(c change)) error {
-	plain, release, err := decompress(src)
+	trace, release, err := openRows(cfg, src)
 	if err != nil {
 		return err
 	}
 	defer release()
-	trace, err := newReader(cfg.name(), plain)
-	if err != nil {
-		return err
-	}
 	trace.retag(tags)
 	schema, err := buildSchema(trace.components)
 	if err != nil {
@@ -126,12 +122,12 @@ func codeOwners(components []component) ([][]string, error) {
 	for i, c := range components {
 		for j := range c.fields {
 			f := &c.fields[j]
-			typ := structOf(c.name, c.fields[j:j+1])
+			alone := component{name: c.name, fields: c.fields[j : j+1], typ: structOf(c.name, c.fields[j:j+1])}
 			schema := replication.NewSchema()
-			if err := register(schema, c.name, typ); err != nil {
+			if err := alone.register(schema); err != nil {
 				return nil, blame(f.columnName(c.name), "%v", err)
 			}
-			for range schema.Codes(reflect.New(typ).Interface(), nil) {
+			for range schema.Codes(reflect.New(alone.typ).Interface(), nil) {
 				owners[i] = append(owners[i], f.fullName(c.name))
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/token"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +18,8 @@ type header struct {
 	tickBits   int
 	entityBits int
 	components []component
-	typesLine  int // the line of the types, for errors
+	typesLine  int    // the line of the types, for errors
+	tables     string // of a recording, for Schema.Tune
 }
 
 // component is a component type of a trace. It takes the columns first to end-1.
@@ -27,16 +29,23 @@ type component struct {
 	first, end int
 	typ        reflect.Type                  // a struct, once the types are known
 	options    []replication.ComponentOption // instead of tags
+	source     int                           // of a recording: the number of the type
 }
 
-// field is a field of a component. It takes one column or, as an array, one per element.
+// field is a field of a component. It takes one column or, as an array, one per element. In a recording, it may be
+// inside structs, Gun.Heat, and in arrays of them; a component that is no struct has one field without a name.
 type field struct {
 	name   string
+	around [][]int // of a recording: lengths of the arrays that are the component and the structs on the way
 	array  bool
 	column int // the first
 	length int // number of columns
+	dims   []int
 	typ    reflect.Type
 	tag    string // of the key repl
+
+	codes []replication.CodecField // of a recording, where the game converts a value by a codec
+	with  func(paths ...string) replication.TypeOption
 }
 
 // headColumns is the number of columns before the components.
@@ -173,7 +182,7 @@ func (f *field) parseType(columns, types []string) error {
 	}
 	f.tag, f.typ = tag, scalar
 	if isArray {
-		f.typ = reflect.ArrayOf(length, scalar)
+		f.dims, f.typ = []int{length}, reflect.ArrayOf(length, scalar)
 	}
 	return nil
 }
@@ -195,13 +204,101 @@ func splitType(name string) (length int, element string, isArray bool) {
 // structOf builds the component type as written in Go. Go would make components with equal fields
 // one type, so a second struct tag contains the component's name.
 func structOf(name string, fields []field) reflect.Type {
-	structFields := make([]reflect.StructField, len(fields))
-	for i, f := range fields {
-		tag := fmt.Sprintf("component:%q", name)
-		if f.tag != "" {
-			tag = fmt.Sprintf("repl:%q %s", f.tag, tag)
-		}
-		structFields[i] = reflect.StructField{Name: f.name, Type: f.typ, Tag: reflect.StructTag(tag)}
+	if len(fields) == 1 && fields[0].name == "" {
+		return fields[0].typ
 	}
-	return reflect.StructOf(structFields)
+	var lengths []int
+	if len(fields) > 0 && len(fields[0].around) > 0 {
+		lengths = fields[0].around[0]
+	}
+	return arrayOf(lengths, structAt(name, fields, 0))
+}
+
+// structAt builds a struct inside so many others.
+func structAt(name string, fields []field, depth int) reflect.Type {
+	key := fmt.Sprintf("component:%q", name)
+	if len(fields) == 0 { // a tag
+		return reflect.StructOf([]reflect.StructField{{
+			Name: "None", Type: reflect.TypeFor[struct{}](), Tag: reflect.StructTag(`repl:"-" ` + key),
+		}})
+	}
+	var members []reflect.StructField
+	for len(fields) > 0 {
+		f, n := fields[0], 1
+		names := strings.Split(f.name, ".")
+		member := reflect.StructField{Name: names[depth], Type: f.typ, Tag: reflect.StructTag(key)}
+		if depth < len(names)-1 {
+			inside := strings.Join(names[:depth+1], ".") + "."
+			for n < len(fields) && strings.HasPrefix(fields[n].name, inside) {
+				n++
+			}
+			member.Type = arrayOf(f.around[depth+1], structAt(name, fields[:n], depth+1))
+		} else {
+			member.Anonymous = f.typ == relationType
+			if f.tag != "" {
+				member.Tag = reflect.StructTag(fmt.Sprintf("repl:%q %s", f.tag, key))
+			}
+		}
+		members, fields = append(members, member), fields[n:]
+	}
+	return reflect.StructOf(members)
+}
+
+// arrayOf returns the type of an array of arrays.
+func arrayOf(lengths []int, typ reflect.Type) reflect.Type {
+	for _, n := range slices.Backward(lengths) {
+		typ = reflect.ArrayOf(n, typ)
+	}
+	return typ
+}
+
+// steps returns, for each column of the field, the way to its value in a component type.
+func (f *field) steps(typ reflect.Type) (all [][]int) {
+	leaf := f.scalar()
+	var walk func(t reflect.Type, names []string, way []int)
+	walk = func(t reflect.Type, names []string, way []int) {
+		way = slices.Clip(way)
+		switch {
+		case len(names) == 0 && t == leaf:
+			all = append(all, way)
+		case t.Kind() == reflect.Array:
+			for i := range t.Len() {
+				walk(t.Elem(), names, append(way, i))
+			}
+		default:
+			member, _ := t.FieldByName(names[0])
+			walk(member.Type, names[1:], append(way, member.Index[0]))
+		}
+	}
+	var names []string
+	if f.name != "" {
+		names = strings.Split(f.name, ".")
+	}
+	walk(typ, names, nil)
+	return all
+}
+
+// follow returns the value at the end of a way.
+func follow(v reflect.Value, way []int) reflect.Value {
+	for _, i := range way {
+		if v.Kind() == reflect.Array {
+			v = v.Index(i)
+		} else {
+			v = v.Field(i)
+		}
+	}
+	return v
+}
+
+// fieldOptions returns the options that register fields which have no tags in their type.
+func fieldOptions(fields []field) (opts []replication.TypeOption) {
+	for _, f := range fields {
+		if f.with != nil {
+			opts = append(opts, f.with(f.name))
+		}
+		if f.name == "" && f.tag != "" {
+			opts = append(opts, replication.Field("", f.tag))
+		}
+	}
+	return opts
 }

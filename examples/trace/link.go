@@ -49,6 +49,7 @@ func newMirror(
 		faults: faults,
 	}
 	m.types, m.ids = componentIDs(&m.world, components)
+	m.references = referencesOf(components)
 	m.client = replication.NewClient(&m.world, schema, replication.WithSeed(uint64(index)+1))
 	m.client.SetSend(m.up.add)
 	m.peer = server.Connect(m.down.add, replication.WithCoding(coding))

@@ -35,6 +35,8 @@ func command(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return complain(stderr, err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
+	cfg.notes = &notes{}
+	defer cfg.notes.print(stderr)
 
 	bar := newProgressBar(stderr)
 	if cfg.render != "" {

@@ -13,10 +13,13 @@ import (
 
 // mirror is a client with its own world, its link, and the checks of what it shows.
 type mirror struct {
-	index  int // among the mirrors
-	world  ecs.World
-	types  []reflect.Type // by component
-	ids    []ecs.ID       // by component
+	index int // among the mirrors
+	world ecs.World
+	types []reflect.Type // by component
+	ids   []ecs.ID       // by component
+
+	references []reference
+
 	client *replication.Client
 	peer   *replication.Peer
 	link   *netsim.Link
@@ -112,6 +115,9 @@ func (m *mirror) checkEntity(o *oracle, at moment, thorough bool, id replication
 	if what := m.differs(o.schema, l.at(time), e); what != "" {
 		fail("entity %d at tick %d: %s", l.number, time, what)
 	}
+	if wrong := m.refersTo(o, l.at(time).targets, e, false); wrong != "" {
+		fail("entity %d at tick %d: %s refers to another entity", l.number, time, wrong)
+	}
 	l.prune()
 }
 
@@ -130,7 +136,7 @@ func (m *mirror) differs(schema *replication.Schema, want *version, e ecs.Entity
 		if !has {
 			continue
 		}
-		value := reflect.NewAt(m.types[i], m.world.Get(e, m.ids[i]))
+		value := m.withoutReferences(i, reflect.NewAt(m.types[i], m.world.Get(e, m.ids[i])))
 		m.codes = schema.Codes(value.Interface(), m.codes[:0])
 		if !slices.Equal(m.codes, codes) {
 			return fmt.Sprintf("%v has codes %v, but should have %v", name, m.codes, codes)
@@ -148,6 +154,16 @@ func (m *mirror) equals(o *oracle, count int) bool {
 	}
 	for _, l := range o.lives {
 		if s := l.shown[m.index]; s.round != m.round || !l.at(s.at).equals(l.newest()) {
+			return false
+		}
+	}
+	return true
+}
+
+// refersRight reports whether all references are those of the newest states.
+func (m *mirror) refersRight(o *oracle) bool {
+	for id, e := range m.client.Entities() {
+		if l := o.byNetID[id]; len(m.references) > 0 && m.refersTo(o, l.newest().targets, e, true) != "" {
 			return false
 		}
 	}

@@ -36,9 +36,11 @@ const notYet = math.MaxInt64
 type version struct {
 	since int64
 	codes [][]uint64 // by component; nil where the entity has none
+
+	targets []uint64 // of the row
 }
 
-// equals reports whether two versions have the same components and codes.
+// equals reports whether two versions have the same components and codes. References are no part of them.
 func (v *version) equals(w *version) bool {
 	return v == w || slices.EqualFunc(v.codes, w.codes, func(a, b []uint64) bool {
 		return (a == nil) == (b == nil) && slices.Equal(a, b)
@@ -89,6 +91,7 @@ func (o *oracle) note(r *reader, now int64) {
 			v.codes[i] = o.schema.CodesAfter(value, before.codes[i], []uint64{})
 		}
 	}
+	v.targets = slices.Clone(r.targets)
 	l.versions = append(l.versions, v)
 }
 

@@ -19,19 +19,49 @@ const defaultRate = 60
 type reader struct {
 	header
 
-	file string
-	csv  *csv.Reader
-	skip int // lines that csv does not count
-	line int // of the latest row
+	file     string
+	csv      *csv.Reader
+	recorded *recorded // instead of csv
+	skip     int       // lines that csv does not count
+	line     int       // of the latest row
 
-	// The latest row. If the entity has a component, it is in values.
+	// The latest row.
 	tick   uint64
 	entity uint64
-	has    []bool          // by component
-	values []reflect.Value // by component: pointers to structs, overwritten by the next row
+	row
+	empty bool // no row has been read yet
+}
 
-	cells []reflect.Value // by column: the address in values
-	empty bool            // no row has been read yet
+// row is what an entity has. If it has a component, that is in values.
+type row struct {
+	has    []bool          // by component
+	values []reflect.Value // by component: pointers, whose values the next row overwrites
+	cells  []reflect.Value // by column: the address in values
+
+	targets []uint64 // by column: the number of the entity to which it refers; nil if nothing refers to any
+}
+
+// newRow makes room for a row.
+func (h *header) newRow() row {
+	r := row{
+		has:    make([]bool, len(h.components)),
+		values: make([]reflect.Value, len(h.components)),
+		cells:  make([]reflect.Value, len(h.columns)),
+	}
+	for i := range h.components {
+		c := &h.components[i]
+		r.values[i] = reflect.New(c.typ)
+		for j := range c.fields {
+			f := &c.fields[j]
+			for k, way := range f.steps(c.typ) {
+				r.cells[f.column+k] = follow(r.values[i].Elem(), way)
+			}
+			if f.scalar() == entityType {
+				r.targets = make([]uint64, len(h.columns))
+			}
+		}
+	}
+	return r
 }
 
 // newReader reads up to the first row. The file name is for errors.
@@ -65,7 +95,7 @@ func newReader(file string, src io.Reader) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.makeRow()
+	r.row = r.newRow()
 	return r, nil
 }
 
@@ -97,28 +127,11 @@ func (r *reader) readComments(src *bufio.Reader) error {
 	}
 }
 
-// makeRow prepares the values that rows are parsed into.
-func (r *reader) makeRow() {
-	r.has = make([]bool, len(r.components))
-	r.values = make([]reflect.Value, len(r.components))
-	r.cells = make([]reflect.Value, len(r.columns))
-	for i, c := range r.components {
-		r.values[i] = reflect.New(c.typ)
-		for j, f := range c.fields {
-			value := r.values[i].Elem().Field(j)
-			for k := range f.length {
-				if f.array {
-					r.cells[f.column+k] = value.Index(k)
-				} else {
-					r.cells[f.column] = value
-				}
-			}
-		}
-	}
-}
-
 // next reads a row into tick, entity, has and values. At the end of the trace it returns io.EOF.
 func (r *reader) next() error {
+	if r.recorded != nil {
+		return r.recorded.next(r)
+	}
 	record, err := r.readRecord("")
 	if err == io.EOF && r.empty {
 		return &fault{r.file, r.line + 1, "", "the file ends before its first row"}

@@ -27,15 +27,11 @@ type replay struct {
 // run plays a trace through a server and clients and reports the cost. The error is about the
 // trace, in one sentence; wrong mirrors are not an error but counted in the report.
 func run(cfg config, src io.Reader, progress func(tick int64, live int)) (report, error) {
-	plain, release, err := decompress(src)
+	p, release, err := newReplay(cfg, src)
 	if err != nil {
 		return report{}, err
 	}
 	defer release()
-	p, err := newReplay(cfg, plain)
-	if err != nil {
-		return report{}, err
-	}
 	p.progress = progress
 	ticks, err := p.play()
 	if err != nil {
@@ -48,13 +44,19 @@ func run(cfg config, src io.Reader, progress func(tick int64, live int)) (report
 	return p.report(ticks, converged), nil
 }
 
-func newReplay(cfg config, src io.Reader) (*replay, error) {
-	trace, err := newReader(cfg.name(), src)
+// newReplay opens a trace. The returned function releases it.
+func newReplay(cfg config, src io.Reader) (*replay, func(), error) {
+	trace, release, err := openRows(cfg, src)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	trace.retag(cfg.retags)
-	return newReplayOf(cfg, trace)
+	p, err := newReplayOf(cfg, trace)
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return p, release, nil
 }
 
 // newReplayOf connects the clients and is ready for the first row.
@@ -62,6 +64,12 @@ func newReplayOf(cfg config, trace *reader, options ...replication.ServerOption)
 	schema, err := buildSchema(trace.components)
 	if err != nil {
 		return nil, trace.faultAt(trace.typesLine, err)
+	}
+	switch other := cfg.tables != "" || cfg.tune; {
+	case !other:
+		cfg.tables = trace.tables
+	case trace.tables != "":
+		cfg.notes.add("%s: its own tables are not used", cfg.name())
 	}
 	if err := tuneSchema(schema, cfg.tables); err != nil {
 		return nil, fmt.Errorf("-tables: %w", err)
@@ -111,6 +119,7 @@ func (p *replay) play() (int64, error) {
 			p.oracle.note(p.trace, now)
 			err = p.trace.next()
 		}
+		p.stage.settle()
 		if err != nil && err != io.EOF {
 			return 0, err
 		}
@@ -198,7 +207,7 @@ func (p *replay) equal(now int64, thorough bool) bool {
 	for _, m := range p.mirrors {
 		wrong := p.faults.count
 		count := m.check(p.oracle, moment{now, uint32(p.server.Tick())}, thorough)
-		equal = equal && p.faults.count == wrong && m.equals(p.oracle, count)
+		equal = equal && p.faults.count == wrong && m.equals(p.oracle, count) && m.refersRight(p.oracle)
 	}
 	return equal
 }

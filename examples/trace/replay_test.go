@@ -40,7 +40,7 @@ func runText(t *testing.T, text string, cfg config) report {
 // start connects everything and stops before the first tick of the trace.
 func start(t *testing.T, text string, cfg config) *replay {
 	t.Helper()
-	p, err := newReplay(cfg, strings.NewReader(text))
+	p, _, err := newReplay(cfg, strings.NewReader(text))
 	require.NoError(t, err)
 	return p
 }

@@ -33,12 +33,17 @@ func (t retags) apply(components []component) []component {
 func (r *reader) retag(t retags) {
 	if len(t) > 0 {
 		r.components = t.apply(r.components)
-		r.makeRow()
+		r.row = r.newRow()
 	}
 }
 
 // fullName returns the field's name in tables.
-func (f *field) fullName(component string) string { return component + "." + f.name }
+func (f *field) fullName(component string) string {
+	if f.name == "" {
+		return component
+	}
+	return component + "." + f.name
+}
 
 // precisionKeys are the keys of a tag that set the precision of a field.
 var precisionKeys = []string{"step", "precision", "bits"}
@@ -78,10 +83,11 @@ func (f *field) scaled(half bool) (tag, item string, err error) {
 
 // scalar returns the type of the field, or of an array's elements.
 func (f *field) scalar() reflect.Type {
-	if f.array {
-		return f.typ.Elem()
+	typ := f.typ
+	for range f.dims {
+		typ = typ.Elem()
 	}
-	return f.typ
+	return typ
 }
 
 // isInteger reports whether the field is made of integers.

@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/arche-replicate/arche-replicate/replication"
@@ -23,17 +23,18 @@ func buildSchema(components []component) (*replication.Schema, error) {
 	for n, c := range components {
 		size += int(c.typ.Size())
 		if n == maxComponents || size > maxEntityBytes {
-			return nil, blame(c.fields[0].columnName(c.name),
+			return nil, blame(c.columnName(),
 				"too much for one entity: it has at most %d components and %d bytes", maxComponents, maxEntityBytes)
 		}
 		// Field by field first, to find the one that is refused.
 		for i, f := range c.fields {
-			if err := register(replication.NewSchema(), c.name, structOf(c.name, c.fields[i:i+1])); err != nil {
+			alone := component{name: c.name, fields: c.fields[i : i+1]}
+			if err := alone.register(replication.NewSchema()); err != nil {
 				return nil, blame(f.columnName(c.name), "%v", err)
 			}
 		}
-		if err := register(schema, c.name, c.typ, c.options...); err != nil {
-			return nil, blame(c.fields[0].columnName(c.name), "%v", err)
+		if err := c.register(schema); err != nil {
+			return nil, blame(c.columnName(), "%v", err)
 		}
 	}
 	return schema, nil
@@ -41,21 +42,35 @@ func buildSchema(components []component) (*replication.Schema, error) {
 
 // register returns the library's panic on misuse as an error: here the types come from a file, so
 // it is not a mistake of the program.
-func register(
-	schema *replication.Schema, name string, typ reflect.Type, options ...replication.ComponentOption,
-) (err error) {
+func (c *component) register(schema *replication.Schema) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%s", strings.TrimPrefix(fmt.Sprint(p), "replication: "))
 		}
 	}()
-	replication.RegisterType(schema, typ, append(options, replication.Name(name))...)
+	typ := c.typ
+	if typ == nil {
+		typ = structOf(c.name, c.fields)
+	}
+	options := append(slices.Clip(c.options), replication.Name(c.name))
+	for _, opt := range fieldOptions(c.fields) {
+		options = append(options, opt)
+	}
+	replication.RegisterType(schema, typ, options...)
 	return nil
+}
+
+// columnName returns the name of the component's first column.
+func (c *component) columnName() string {
+	if len(c.fields) == 0 {
+		return c.name
+	}
+	return c.fields[0].columnName(c.name)
 }
 
 // columnName returns the name of the column with the field's type.
 func (f *field) columnName(component string) string {
-	name := component + "." + f.name
+	name := f.fullName(component)
 	if f.array {
 		name += "[0]"
 	}

@@ -47,7 +47,9 @@ func (s *slowness) even(key, value string) string {
 func (f *field) moves() bool {
 	_, _, scaled := f.precision()
 	items := strings.Split(f.tag, ",")
-	return scaled && f.float() && !slices.Contains(items, "jump") && !slices.Contains(items, "counter")
+	return scaled && f.float() && !slices.ContainsFunc(items, func(key string) bool {
+		return key == "jump" || key == "counter" || key == "hold"
+	})
 }
 
 // A motion is what is known of a component of an entity.

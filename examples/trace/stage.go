@@ -17,6 +17,9 @@ type stage struct {
 	ids    []ecs.ID       // by component
 	actors map[uint64]ecs.Entity
 
+	references []reference
+	pending    []pendingReference
+
 	add, remove []ecs.ID // of one exchange
 }
 
@@ -24,6 +27,7 @@ func newStage(components []component) *stage {
 	s := &stage{world: ecs.NewWorld(), actors: map[uint64]ecs.Entity{}}
 	s.marker = ecs.ComponentID[replication.Replicated](&s.world)
 	s.types, s.ids = componentIDs(&s.world, components)
+	s.references = referencesOf(components)
 	return s
 }
 
@@ -69,4 +73,5 @@ func (s *stage) play(r *reader) {
 			reflect.NewAt(s.types[i], s.world.Get(e, s.ids[i])).Elem().Set(r.values[i].Elem())
 		}
 	}
+	s.refer(r)
 }

@@ -83,21 +83,17 @@ func (t *tuner) replay(cfg config, label string) (report, error) {
 
 // findNames lists the fields that can have tables.
 func (t *tuner) findNames() error {
-	plain, release, err := decompress(bytes.NewReader(t.data))
+	trace, release, err := openRows(t.cfg, bytes.NewReader(t.data))
 	if err != nil {
 		return err
 	}
 	defer release()
-	trace, err := newReader(t.cfg.name(), plain)
-	if err != nil {
-		return err
-	}
 	schema, err := buildSchema(trace.components)
 	if err != nil {
 		return trace.faultAt(trace.typesLine, err)
 	}
 	for line := range strings.Lines(schema.Text()) {
-		if name, _, _ := strings.Cut(line, " "); strings.Contains(name, ".") && tuneSchema(schema, name+"=0") == nil {
+		if name, _, _ := strings.Cut(line, " "); tuneSchema(schema, name+"=0") == nil {
 			t.names = append(t.names, name)
 		}
 	}
