@@ -57,6 +57,7 @@ func (x *compactTest) check(rows []compactRow) []byte {
 		x.packed.Costs = x.packed.Costs[:0]
 		x.packed.EncodeRow(&w, r.component, r.cur, r.past.Base, r.past.Base2, r.past.Ratio)
 	}
+	spent := e.spent()
 	data, err := e.Finish()
 	require.NoError(x.t, err)
 	require.NoError(x.t, w.Err())
@@ -77,6 +78,7 @@ func (x *compactTest) check(rows []compactRow) []byte {
 				i, r.cur, packed, p.Err(), compact, d.Err(), r.past, x.layout.Components[r.component].Fields)
 		}
 	}
+	require.Equal(x.t, spent, d.Spent())
 	if !assert.ObjectsAreEqual(x.ours, x.theirs) {
 		x.t.Fatal("the models differ")
 	}

@@ -80,8 +80,16 @@ func (e *RangeEncoder) spent() uint64 {
 	if e.begun {
 		words++
 	}
-	n := uint(bits.Len64(e.width)) // 33..64
-	log := uint64(n-1)*CostUnit + uint64(logs[e.width<<(64-n)>>55&255])
+	return costOf(words, e.width)
+}
+
+// Spent returns the size of what has been read, in units of 1/[CostUnit] bits. It is rounded, for statistics.
+func (d *RangeDecoder) Spent() uint64 { return costOf(uint64(d.n/4-2), d.width) }
+
+// costOf returns the cost of what has narrowed an interval to a width since so many words left it.
+func costOf(words, width uint64) uint64 {
+	n := uint(bits.Len64(width)) // 33..64
+	log := uint64(n-1)*CostUnit + uint64(logs[width<<(64-n)>>55&255])
 	return (words*32+64)*CostUnit - log
 }
 

@@ -24,10 +24,11 @@ type Mark struct {
 
 // A Player makes a world follow a recording. It belongs to the goroutine of that world.
 type Player struct {
-	client *replication.Client
-	inside *seam.Client
-	file   *file
-	onMark func(Mark)
+	client  *replication.Client
+	inside  *seam.Client
+	file    *file
+	onMark  func(Mark)
+	packets packetHook // nil: nobody asks for packets
 
 	segment *segment
 	welcome uint64  // number of the session
@@ -98,6 +99,18 @@ func (p *Player) mark(i int) Mark {
 
 // OnMark makes Frame and Step call fn for each mark that they pass; nil ends that.
 func (p *Player) OnMark(fn func(Mark)) { p.onMark = fn }
+
+// OnPacket makes Frame and Step call fn with each packet of the recording when the client has received it, and with
+// what it read in the packet; nil ends that. So a tool can print what was sent, and what it cost. fn may keep the
+// packet. Packets that Seek passes are left out.
+//
+// fn must not call methods of the player that change it.
+func (p *Player) OnPacket(fn func(*Packet)) {
+	p.packets = nil
+	if fn != nil {
+		p.packets = newExplainer(p.inside, fn)
+	}
+}
 
 // Ended reports whether the player has reached the end of the recording.
 func (p *Player) Ended() bool { return p.ended }
@@ -287,7 +300,7 @@ func (p *Player) take(time uint64, seeks bool) error {
 				return err
 			}
 		}
-		if err := p.begin(continues); err != nil {
+		if err := p.begin(continues, seeks); err != nil {
 			p.damage = err
 			s.rest, s.began = nil, true
 			return nil
@@ -301,7 +314,7 @@ func (p *Player) take(time uint64, seeks bool) error {
 			p.damage = p.file.broken(s.at, errContent)
 			break
 		}
-		_ = p.client.Receive(packet) // counted in the client's stats
+		p.receive(packet, seeks)
 	}
 	if first && p.file.head.source == fromServer {
 		p.inside.Complete()
@@ -312,8 +325,17 @@ func (p *Player) take(time uint64, seeks bool) error {
 	return nil
 }
 
+// receive gives the client a packet. An error is counted in its stats.
+func (p *Player) receive(packet []byte, seeks bool) {
+	if p.packets != nil && !seeks {
+		p.packets.receive(p, packet)
+		return
+	}
+	_ = p.client.Receive(packet)
+}
+
 // begin begins the session of a segment.
-func (p *Player) begin(continues bool) error {
+func (p *Player) begin(continues, seeks bool) error {
 	var m wire.Welcome
 	body := wire.OpenHandshake(p.segment.welcome)
 	if body == nil || wire.PacketKind(body[0]) != wire.KindWelcome || !m.Parse(body) {
@@ -323,6 +345,9 @@ func (p *Player) begin(continues bool) error {
 		return nil // the server has confirmed it
 	}
 	p.welcome = m.Session
+	if p.packets != nil && !seeks {
+		p.packets.welcome(p, p.segment.welcome, &m)
+	}
 	if err := p.inside.Resume(p.segment.welcome, continues); err != nil {
 		return p.file.broken(p.segment.at, err)
 	}

@@ -103,7 +103,7 @@ func (h *hashCheck) compareRow(r *bitbuf.Reader, k int, state *receive.HeldState
 			continue
 		}
 		if own, _ := col.Digest(row, uint32(tick)); own != want {
-			d = &Divergence{Component: comp.Name, Field: col.Path, Got: heldValue(comp, i, row)}
+			d = &Divergence{Component: comp.Name, Field: col.Path, Got: comp.Value(i, row)}
 		}
 	}
 	return d

@@ -8,7 +8,6 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
-	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -117,34 +116,7 @@ func (v *worldView) valuesOf(e ecs.Entity, k, i int, p unsafe.Pointer, row []uin
 		if col.Codec.Op == field.OpRelation {
 			return v.World.Relations().Get(e, v.Components[k]), target
 		}
-		return fieldOf(reflect.NewAt(comp.Typ, p).Elem(), col.Steps), target
+		return col.Of(reflect.NewAt(comp.Typ, p).Elem()), target
 	}
-	return fieldOf(reflect.NewAt(comp.Typ, p).Elem(), col.Steps), heldValue(comp, i, row)
-}
-
-// heldValue returns the value that a row has for a column: a NetID for references.
-func heldValue(comp *schema.Component, i int, row []uint32) any {
-	col := &comp.Columns[i]
-	if col.Codec.Op == field.OpEntity || col.Codec.Op == field.OpRelation {
-		words := row[col.Word:][:2]
-		if words[0] == 0 {
-			return wire.NetID{}
-		}
-		return wire.NetID{Slot: words[0] - 1, Generation: uint16(words[1])}
-	}
-	v := reflect.New(comp.Typ)
-	comp.Write(v.UnsafePointer(), row)
-	return fieldOf(v.Elem(), col.Steps)
-}
-
-// fieldOf returns the field of a value at the end of a path.
-func fieldOf(v reflect.Value, steps []int) any {
-	for _, step := range steps {
-		if v.Kind() == reflect.Struct {
-			v = v.Field(step)
-		} else {
-			v = v.Index(step)
-		}
-	}
-	return v.Interface()
+	return col.Of(reflect.NewAt(comp.Typ, p).Elem()), comp.Value(i, row)
 }

@@ -22,7 +22,7 @@ var rooms = []room{
 	{face + "/transport/internal/link", "from the goroutines of sockets to the one of a loop", "replication/transport replication/netsim replication seam"},
 	{face + "/transport", "what transports have in common", ""},
 	{face + "/inspect", "what replication does, for people and metrics", "replication/interpolation replication/predict replication seam schema"},
-	{face + "/recording", "what a server sends or a client receives, in a file", "replication seam session wire ecs"},
+	{face + "/recording", "what a server sends or a client receives, in a file", "replication seam session receive archeutil schema wire bitbuf delta ecs"},
 	{face + "/netsim", "a bad network, by steps or by the clock", ""},
 	{face + "/loop", "ticks and frames by the clock", ""},
 	{face + "/rewind", "what a client showed when it gave an input", "replication seam message ackstate arrival archeutil blend schema history wire bitset delta ecs"},

@@ -235,6 +235,17 @@ func (m *Messenger) decode(number int, r bitbuf.Reader) {
 	m.Read(&t.Component, &m.Values[number], m.row[:t.Words])
 }
 
+// RowOf returns the row of a message of the packet that was parsed last, or nil if that has only a part of it. The row
+// is valid until the next message.
+func (m *Messenger) RowOf(s *StagedMessage) []uint32 {
+	if s.Fragment != wire.Unfragmented {
+		return nil
+	}
+	r, row := s.row, m.row[:m.schema.Messages[s.Number].Words]
+	m.Packed.DecodeRow(&r, s.Number, row, nil, nil, 0)
+	return row
+}
+
 // readInputs reads the bits of a packet of inputs. near is a tick near the inputs' ticks. had are the
 // inputs that the server has; it is nil if the packet has no stamps.
 func (m *Messenger) readInputs(rest []byte, near delta.Tick, had *inputRing) ([]inputRow, error) {

@@ -81,6 +81,9 @@ func (rc *Receiver) commitPart(p *stagedPart, now delta.Tick) error {
 	if err := rc.readFull(in, &e, a.tick); err != nil || in.failed() || in.r.Finish() != nil {
 		return wire.ErrMissingBaseline // malformed, but the rest of the packet is valid and kept
 	}
+	if rc.Watches.Trace != nil {
+		rc.Watches.Trace.noteAssembled(rc, p.slot, len(a.bytes))
+	}
 	rc.commitEntry(&s.entries[0], now)
 	return nil
 }

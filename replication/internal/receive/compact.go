@@ -149,3 +149,5 @@ func (c *compactEntries) bytes(dst []byte) {
 		dst[i] = byte(c.D.GetBits(8))
 	}
 }
+
+func (c *compactEntries) spent() uint64 { return c.D.Spent() }

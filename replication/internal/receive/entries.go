@@ -35,6 +35,8 @@ type entryReader interface {
 	// number reads a number that describes a part, bytes the contents.
 	number() uint64
 	bytes(dst []byte)
+	// spent returns the cost of what was read of the packet, in units of 1/delta.CostUnit bits.
+	spent() uint64
 
 	failed() bool
 }
@@ -89,6 +91,9 @@ func newInput(s *schema.Schema) input {
 // wire.ErrMissingBaseline.
 func (rc *Receiver) DecodeBody(body []byte, pad int, h *wire.StateHeader) error {
 	defer rc.staged.end()
+	if rc.Watches.Trace != nil {
+		rc.Watches.Trace.start(*h, body, rc.Compact != nil)
+	}
 	if rc.Compact != nil {
 		return rc.decodeCompact(body, pad, h)
 	}
@@ -101,7 +106,7 @@ func (rc *Receiver) DecodeBody(body []byte, pad int, h *wire.StateHeader) error 
 	if err := rc.in.packed.begin(body, end, rc.Replicas.Limit, tick, &rc.in.former); err != nil {
 		return err
 	}
-	if err := rc.readEntries(&rc.in.packed, tick); err != nil {
+	if err := rc.readEntries(rc.traced(&rc.in.packed), tick); err != nil {
 		return err
 	}
 	if rc.in.packed.r.Pos() != end {
@@ -133,7 +138,7 @@ func (rc *Receiver) decodeCompact(body []byte, pad int, h *wire.StateHeader) err
 	if err := x.begin(body, uint32(pad>>1), h.Sequence, rc.Replicas.Limit, tick); err != nil {
 		return err
 	}
-	if err := rc.readEntries(x, tick); err != nil {
+	if err := rc.readEntries(rc.traced(x), tick); err != nil {
 		return err
 	}
 	if err := x.Finish(); err != nil {
@@ -149,6 +154,14 @@ func (rc *Receiver) decodeCompact(body []byte, pad int, h *wire.StateHeader) err
 		x.Spare = x.Held.Keep(h.Sequence, x.Spare)
 	}
 	return nil
+}
+
+// traced returns what reads the entries of a packet: in, or the trace of it if there is one.
+func (rc *Receiver) traced(in entryReader) entryReader {
+	if rc.Watches.Trace == nil {
+		return in
+	}
+	return rc.Watches.Trace.begin(rc, in)
 }
 
 // readEntries reads the entries of a packet into the staging area.

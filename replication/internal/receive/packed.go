@@ -143,3 +143,5 @@ func (p *packedEntries) alike(places []Place, rows []uint32, b *baselines) (work
 func (p *packedEntries) number() uint64 { return p.r.ReadExpGolomb(wire.PartOrder) }
 
 func (p *packedEntries) bytes(dst []byte) { p.r.ReadBytes(dst) }
+
+func (p *packedEntries) spent() uint64 { return uint64(p.r.Pos()) * delta.CostUnit }

@@ -18,7 +18,8 @@ type Watch struct {
 
 // watches are all of a receiver.
 type watches struct {
-	list []*Watch
+	list  []*Watch
+	Trace tracer // nil: nobody explains packets
 	joint
 }
 

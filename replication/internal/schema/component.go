@@ -229,3 +229,15 @@ func (col *Column) Code(row []uint32) uint64 { return col.Codec.Code(row[col.Wor
 func (col *Column) Digest(row []uint32, tick uint32) (digest uint64, bits uint) {
 	return col.Codec.Digest(row[col.Word:], tick)
 }
+
+// Of returns the field of a component's value that the column is.
+func (col *Column) Of(v reflect.Value) any {
+	for _, step := range col.Steps {
+		if v.Kind() == reflect.Struct {
+			v = v.Field(step)
+		} else {
+			v = v.Index(step)
+		}
+	}
+	return v.Interface()
+}

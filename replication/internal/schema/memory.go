@@ -14,6 +14,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/field"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -249,4 +250,20 @@ func (c *Component) CheckTexts(p unsafe.Pointer) error {
 		return fmt.Errorf("%w: %s", ErrMessageTooLarge, strings.TrimPrefix(err.Error(), "replication: "))
 	}
 	return nil
+}
+
+// Value returns the value that a row has for a column: a wire.NetID for references. For a column of a stand-in, which
+// is no field by itself, it is the value of the component.
+func (c *Component) Value(column int, row []uint32) any {
+	col := &c.Columns[column]
+	if col.Codec.Op == field.OpEntity || col.Codec.Op == field.OpRelation {
+		words := row[col.Word:][:2]
+		if words[0] == 0 {
+			return wire.NetID{}
+		}
+		return wire.NetID{Slot: words[0] - 1, Generation: uint16(words[1])}
+	}
+	v := reflect.New(c.Typ)
+	c.Write(v.UnsafePointer(), row)
+	return col.Of(v.Elem())
 }
