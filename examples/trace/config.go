@@ -33,7 +33,8 @@ type config struct {
 	tune    bool
 	tables  string // for Schema.Tune
 
-	render string // file; empty: no picture
+	render  string // file; empty: no picture
+	explain string // file; empty: no packets are printed
 	scene
 
 	retags retags // tags that replace the trace's, for advice
@@ -48,25 +49,28 @@ type scene struct {
 	from         time.Duration
 	fromChosen   bool
 	span         time.Duration
+	spanChosen   bool
 }
 
 // flags adds the flags of -render.
 func (s *scene) flags(set *flag.FlagSet) {
-	set.Func("entity", "`number` of the entity that -render draws (default: the one that goes the longest way)",
+	set.Func("entity", "`number` of the entity that -render draws (default: the one that goes the longest way), or, "+
+		"without its generation, that -explain prints",
 		func(text string) (err error) {
 			s.entity, err = strconv.ParseUint(text, 10, 64)
 			s.entityChosen = true
 			return err
 		})
 	set.Float64Var(&s.fps, "fps", 144, "`frames` per second of -render")
-	set.Func("from", "`time` of the trace at which the picture of -render begins, such as 12.5s "+
-		"(default: where the entity goes the longest way)",
+	set.Func("from", "`time` at which the picture of -render begins, such as 12.5s (default: where the entity goes "+
+		"the longest way), or what -explain prints, such as 3m12.016s (default: 0s)",
 		func(text string) (err error) {
 			s.from, err = time.ParseDuration(text)
 			s.fromChosen = true
 			return err
 		})
-	set.DurationVar(&s.span, "span", 2*time.Second, "`time` that the picture of -render shows")
+	set.DurationVar(&s.span, "span", 2*time.Second,
+		"`time` that the picture of -render shows, or -explain prints (its default: 1s)")
 }
 
 // name returns the trace's name for texts.
@@ -115,7 +119,7 @@ func (c *config) flags() *flag.FlagSet {
 	set.Uint64Var(&c.seed, "seed", 1, "seed of the link's random numbers: the same `number`, the same run")
 	set.IntVar(&c.peers, "peers", 1, "`number` of clients")
 	set.IntVar(&c.mtu, "mtu", 1200, "size of the largest packet in `bytes`")
-	set.IntVar(&c.ticks, "ticks", 0, "replay the first `ticks` of the trace only; 0 is all")
+	set.IntVar(&c.ticks, "ticks", 0, "replay the first `ticks` of the trace only; 0 is all; or -explain as many")
 	set.BoolVar(&c.advice, "advice", false,
 		"measure what half and twice the step of each field would cost, by replaying the trace with it")
 	set.BoolVar(&c.tune, "tune", false,
@@ -124,6 +128,8 @@ func (c *config) flags() *flag.FlagSet {
 	set.StringVar(&c.render, "render", "",
 		"draw an SVG `file`: the path of an entity as it was, and as a client shows it")
 	c.scene.flags(set)
+	set.StringVar(&c.explain, "explain", "",
+		"print the packets of a recording, a `file` of package recording: what was in them, and what it took")
 	set.BoolVar(&c.codes, "codes", false, "print the quantised codes of each row as CSV, instead of a replay")
 	set.BoolVar(&c.json, "json", false, "print one JSON object instead of a table")
 	return set
@@ -139,8 +145,9 @@ func parseFlags(args []string) (config, error) {
 		}
 		return c, fmt.Errorf("%w; -h explains the flags", err)
 	}
+	set.Visit(func(f *flag.Flag) { c.spanChosen = c.spanChosen || f.Name == "span" })
 	switch {
-	case set.NArg() == 1 && c.in == "":
+	case set.NArg() == 1 && c.in == "" && c.explain == "":
 		c.in = set.Arg(0) // -in may be left out if no flag follows
 	case set.NArg() > 0:
 		return c, fmt.Errorf("%q is too much; there is one trace, named by -in or after all flags",
@@ -151,6 +158,9 @@ func parseFlags(args []string) (config, error) {
 
 // check returns an error for the first flag that is out of its range.
 func (c *config) check() error {
+	if c.explain != "" {
+		return c.checkExplain()
+	}
 	if c.in == "" {
 		return errors.New("no trace: name one with -in FILE; -h shows an example")
 	}
@@ -282,6 +292,13 @@ was, where the newest state had it, and where interpolation showed it, and how f
 both were from the truth. Without -entity it is the one that moves most.
 
     go run ./examples/trace -render path.svg -loss 0.1 -reorder 0.1 match.csv
+
+With -explain the packets of a recording are printed as people read them: which
+entities are in each, against which baselines, which codes and values their fields
+have, and how many bits each of that took. That answers why a packet has 400 bytes,
+and what it contained at 3:12.
+
+    go run ./examples/trace -explain match.rec -from 3m12s -span 500ms -entity 17
 
 Exit status: 0 if all is well, 1 if a client ever showed a wrong state or the
 worlds were not equal at the end, 2 if a flag or the trace is not valid.

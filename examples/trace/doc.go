@@ -65,6 +65,14 @@
 // that is known at compile time, so the position becomes a component of its own if the trace has it
 // in one with other fields ([axes]).
 //
+// # Packets
+//
+//	go run ./examples/trace -explain match.rec -from 3m12s -span 500ms
+//
+// With -explain nothing is replayed: a recording of package recording is played, and its packets are printed as people
+// read them ([explainer]): entities, baselines, codes and values, and the bits of each. The bits are summed up by field
+// and by entity ([packetSum]).
+//
 // # What is measured
 //
 // Means are over the measured ticks: those of the recording from its tick rtt+2 on, when the first

@@ -30,6 +30,9 @@ func command(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err != nil {
 		return complain(stderr, err)
 	}
+	if cfg.explain != "" {
+		return explainFile(cfg, stdout, stderr)
+	}
 	file, err := openTrace(cfg.in, stdin)
 	if err != nil {
 		return complain(stderr, err)
