@@ -141,11 +141,13 @@ func (h *header) parse(body []byte) error {
 	p := parser{b: body[2:]}
 	h.source, h.rate, h.schema = body[1], int(min(p.uvarint(), maxRate+1)), string(p.bytes())
 	h.meta = map[string]string{}
-	for n := p.uvarint(); n > 0 && !p.bad; n-- {
-		key := string(p.bytes())
-		h.meta[key] = string(p.bytes())
+	size := 0
+	for n := p.uvarint(); n > 0 && !p.bad && size <= maxMeta; n-- {
+		key, value := p.bytes(), p.bytes()
+		h.meta[string(key)] = string(value)
+		size += len(key) + len(value)
 	}
-	if p.bad || len(p.b) > 0 || h.source > fromClient || h.rate > maxRate || h.rate == 0 && h.source == fromServer {
+	if p.bad || size > maxMeta || len(p.b) > 0 || h.source > fromClient || h.rate > maxRate || h.rate == 0 && h.source == fromServer {
 		return errContent
 	}
 	return nil
