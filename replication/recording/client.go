@@ -23,6 +23,7 @@ func NewClientRecorder(client *replication.Client, w io.Writer, opts ...Option) 
 	}
 	r := newRecorder(w, opts, header{source: fromClient}, inside.Schema.FullText())
 	r.interval = uint64(r.segment)
+	r.start(w)
 	*inside.Received = append(*inside.Received, r.received)
 	*inside.Attached = append(*inside.Attached, r.frame)
 	return r

@@ -75,6 +75,7 @@ func NewRecorder(server *replication.Server, w io.Writer, opts ...Option) *Recor
 	r.interval = max(uint64(r.segment)*uint64(r.head.rate)/uint64(time.Second), 1)
 	r.inside, r.server, r.ticks = inside, server, server.Tick()
 	r.next = r.connect()
+	r.start(w)
 	*inside.Watchers = append(*inside.Watchers, (*ticking)(r))
 	return r
 }
@@ -92,10 +93,14 @@ func newRecorder(w io.Writer, opts []Option, head header, schema string) *Record
 	if size > maxMeta {
 		panic(fmt.Sprintf("recording: metadata of %d bytes: use at most %d", size, maxMeta))
 	}
+	return r
+}
+
+// start writes the header. A goroutine runs from now on.
+func (r *Recorder) start(w io.Writer) {
 	r.queue = newQueue(w, r.settings.queue)
 	r.out = r.head.append(r.out)
 	r.flush(0)
-	return r
 }
 
 func (r *Recorder) connect() *feed {
