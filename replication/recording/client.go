@@ -52,17 +52,21 @@ func (r *Recorder) frame(dt time.Duration) {
 	if r.closed || r.err != nil {
 		return
 	}
-	ok, from := true, r.now
+	ok, from := false, r.now
 	r.now += uint64(max(dt, 0))
 	switch {
 	case r.welcome != nil:
-		if ok = r.begin(r.welcome, from); ok {
+		if ok = r.begin(r.welcome, from, r.feed.row); ok {
 			r.welcome = nil
 		}
-	case r.open && from-r.began >= r.interval:
-		ok = r.begin(nil, from)
+	case !r.open:
+		ok = true // nothing to record yet
+	case from-r.began >= r.interval:
+		ok = r.begin(nil, from, r.feed.row)
+	default:
+		ok = r.row(r.feed.row)
 	}
-	if r.open && !(ok && r.row(r.feed.row)) {
+	if !ok {
 		r.stats.Dropped++
 		_, r.err = r.queue.drained()
 	}

@@ -140,7 +140,7 @@ func (r *Recorder) tick() {
 			break // of a Replicate that sent nothing
 		}
 		r.next.peer.Resolve()
-		if !r.begin(r.next.welcome, r.now) || !r.row(r.next.row) {
+		if !r.begin(r.next.welcome, r.now, r.next.row) {
 			r.lose()
 			return
 		}
@@ -177,17 +177,19 @@ func (r *Recorder) drop() {
 	r.old, r.next, r.open = nil, nil, false
 }
 
-// begin begins a segment whose first row is of the time after at.
-func (r *Recorder) begin(welcome []byte, at uint64) bool {
+// begin begins a segment whose first row is of the time after at. If there is no room, nothing of it is kept.
+func (r *Recorder) begin(welcome []byte, at uint64, packets []byte) bool {
 	r.body = appendText(binary.AppendUvarint(r.body[:0], at), welcome)
-	before, start := r.sum, place{r.offset, at}
+	before, rowAt, start := r.sum, r.rowAt, place{r.offset, at}
 	r.out, r.sum = appendRecord(r.out, 0, kindSegment, r.body)
-	if !r.flush(before) {
+	r.rowAt = at
+	if !r.row(packets) {
+		r.sum, r.rowAt = before, rowAt
 		return false
 	}
 	r.stats.Segments++
 	r.index.segments = append(r.index.segments, start)
-	r.began, r.rowAt, r.open = at, at, true
+	r.began, r.open = at, true
 	return true
 }
 
