@@ -257,7 +257,6 @@ func (r *Recorder) Close() error {
 	if r.closed {
 		return r.err
 	}
-	r.closed = true
 	if r.server != nil {
 		if r.open && r.now > r.rowAt {
 			r.row(nil) // so that the recording is as long as what it is of
@@ -265,6 +264,7 @@ func (r *Recorder) Close() error {
 		r.drop()
 		*r.inside.Watchers = r.inside.Watchers.Without((*ticking)(r))
 	}
+	r.closed = true // not before: closing peers panics in a Replicate
 	tail := r.index.append(nil)
 	r.stats.Bytes += uint64(len(tail))
 	r.err = r.queue.close(tail)
