@@ -21,19 +21,16 @@ func listen(s *Server, send func(packet []byte) error, deaf bool) seam.Listener 
 	}
 	p.deaf = deaf
 	next := p.acked.Log.Next
-	return seam.Listener{
-		Resolve: func() {
-			defer s.calls.Leave(s.calls.Enter(exclusive.PeerReceive))
-			p.conn.ReceivedAt, p.deaf = s.snap.Tick, false
-			next = p.acked.ResolveAll(next)
-			if p.messages != nil {
-				p.messages.ResolveAll()
-			}
-		},
-		Close: func() {
-			defer s.calls.Leave(s.calls.Enter(exclusive.PeerDisconnect))
-			p.sends.Function = func([]byte) error { return nil }
-			p.disconnect(Reason{})
-		},
-	}
+	return seam.Listener{Stats: p.stats, Resolve: func() {
+		defer s.calls.Leave(s.calls.Enter(exclusive.PeerReceive))
+		p.conn.ReceivedAt, p.deaf = s.snap.Tick, false
+		next = p.acked.ResolveAll(next)
+		if p.messages != nil {
+			p.messages.ResolveAll()
+		}
+	}, Close: func() {
+		defer s.calls.Leave(s.calls.Enter(exclusive.PeerDisconnect))
+		p.sends.Function = func([]byte) error { return nil }
+		p.disconnect(Reason{})
+	}}
 }

@@ -57,6 +57,7 @@ func (s *Server) Replicate() {
 	s.askPeers()
 	s.sendStates()
 	s.sendMessages()
+	s.watchers.Note(seam.Replicated, 0)
 }
 
 // disownGone ends the ownership of entities that the capture found gone. It is called before the next capture as well,

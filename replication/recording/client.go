@@ -13,7 +13,8 @@ import (
 // NewClientRecorder returns a recorder of what a client accepts, with all losses. Make it before the client connects.
 // It records every [replication.Client.Frame] by itself; call [Recorder.Close] at the end, after the last one.
 //
-// There are no starts but those of the client's sessions, so a player seeks by playing from there.
+// There are no starts but those of the client's sessions, so a player seeks by playing from there, and what follows a
+// full queue is dropped up to the next session.
 //
 // Panics if w is nil, or if the client has a session already.
 func NewClientRecorder(client *replication.Client, w io.Writer, opts ...Option) *Recorder {
@@ -57,18 +58,22 @@ func (r *Recorder) frame(dt time.Duration) {
 	switch {
 	case r.welcome != nil:
 		if ok = r.begin(r.welcome, from, r.feed.row); ok {
-			r.welcome = nil
+			r.welcome, r.lost = nil, false
 		}
-	case !r.open:
+	case !r.open && !r.lost:
 		ok = true // nothing to record yet
+	case r.lost:
 	case from-r.began >= r.interval:
 		ok = r.begin(nil, from, r.feed.row)
 	default:
 		ok = r.row(r.feed.row)
 	}
-	if !ok {
+	if !ok { // what comes refers to what is missing, up to the next session
 		r.stats.Dropped++
-		_, r.err = r.queue.drained()
+		r.open, r.lost, r.welcome = false, true, nil
+		if r.err == nil {
+			_, r.err = r.queue.drained()
+		}
 	}
 	r.feed.row = r.feed.row[:0]
 }

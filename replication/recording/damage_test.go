@@ -123,7 +123,16 @@ func TestOtherFiles(t *testing.T) {
 	require.ErrorAs(t, err, &differs)
 	require.Contains(t, differs.Server, "position")
 	_, err = recording.NewPlayer(&w, newSchema(), bytes.NewReader(file), int64(len(file))+9)
-	require.NoError(t, err, "a size that is too large is a cut")
+	require.NoError(t, err)
+	p, _, err := open(file)
+	require.NoError(t, err)
+	w = ecs.NewWorld()
+	for _, more := range []int64{1, 9, 1 << 40} { // than the file has
+		q, err := recording.NewPlayer(&w, newSchema(), bytes.NewReader(file), int64(len(file))+more)
+		require.NoError(t, err)
+		require.Equal(t, p.Duration(), q.Duration())
+		require.ErrorContains(t, q.Damage(), "recording: ")
+	}
 }
 
 // TestWithoutIndex: a recorder that was not closed leaves everything but the index.

@@ -80,7 +80,7 @@ func (f *file) read(from, n int64) ([]byte, error) {
 	}
 	b := make([]byte, n)
 	if got, err := f.r.ReadAt(b, from); int64(got) < n {
-		return nil, fmt.Errorf("recording: the file can't be read at offset %d: %w", from+int64(got), err)
+		return b[:got], fmt.Errorf("recording: the file can't be read at offset %d: %w", from+int64(got), err)
 	}
 	return b, nil
 }
@@ -147,7 +147,9 @@ func (f *file) scan() {
 		switch {
 		case errors.Is(err, errCut) && read < f.size && int64(len(b)) < f.memory:
 			more, e := f.read(read, min(f.size-read, max(window, int64(len(b))), f.memory-int64(len(b))))
-			if e != nil {
+			if errors.Is(e, io.EOF) {
+				f.size = read + int64(len(more)) // less than was given
+			} else if e != nil {
 				f.damage = e
 				return
 			}

@@ -147,7 +147,8 @@ func (h *header) parse(body []byte) error {
 		h.meta[string(key)] = string(value)
 		size += len(key) + len(value)
 	}
-	if p.bad || size > maxMeta || len(p.b) > 0 || h.source > fromClient || h.rate > maxRate || h.rate == 0 && h.source == fromServer {
+	known := h.source == fromServer && h.rate > 0 && h.rate <= maxRate || h.source == fromClient && h.rate == 0
+	if p.bad || size > maxMeta || len(p.b) > 0 || !known {
 		return errContent
 	}
 	return nil

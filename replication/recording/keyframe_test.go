@@ -12,7 +12,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/recording"
 )
 
-// TestAWorldLargerThanTheQueue is not recorded, which is counted. The file is whole.
+// TestAWorldLargerThanTheQueue is not recorded, which is an error. The file can be played.
 func TestAWorldLargerThanTheQueue(t *testing.T) {
 	t.Parallel()
 	schema, w := newSchema(), ecs.NewWorld()
@@ -27,8 +27,9 @@ func TestAWorldLargerThanTheQueue(t *testing.T) {
 	for range 20 {
 		server.Replicate()
 	}
-	require.NoError(t, r.Close())
-	require.Equal(t, recording.RecorderStats{Bytes: uint64(b.Len()), Dropped: 20}, r.Stats())
+	require.ErrorContains(t, r.Err(), "more than the queue of 65536")
+	require.ErrorContains(t, r.Close(), "WithQueue")
+	require.Equal(t, recording.RecorderStats{Bytes: uint64(b.Len()), Dropped: 1}, r.Stats())
 	p, _, err := open(b.Bytes())
 	require.NoError(t, err)
 	require.NoError(t, p.Damage())

@@ -38,6 +38,7 @@ type Player struct {
 	marked  int     // marks up to here are over
 	speed   float64
 	ended   bool
+	closed  bool // its client is
 	damage  error
 }
 
@@ -67,12 +68,13 @@ func NewPlayer(
 	p.client = replication.NewClient(world, schema, replication.WithTimeout(0))
 	p.client.SetSend(func([]byte) error { return nil })
 	p.inside = seam.OfClient(p.client)
+	*p.inside.Ending = append(*p.inside.Ending, func() { p.closed = true })
 	p.ended = len(f.segments) == 0
 	return p, nil
 }
 
 // Client returns the client of the world, for hooks, message handlers and package interpolation. Don't call its Frame
-// and Receive: the player does.
+// and Receive: the player does. Its Close removes what the player has put into the world.
 func (p *Player) Client() *replication.Client { return p.client }
 
 // Duration returns the length of the recording.
@@ -157,8 +159,9 @@ const longest = 50 * time.Millisecond
 //
 // A recording of a client is played frame by frame, as the client had them.
 //
-// The error is that of the client's Frame; what can't be read is left out, see [Player.Damage].
+// The error is that of the client's Frame; what can't be read is left out, see [Player.Damage]. Panics in a hook.
 func (p *Player) Frame(dt time.Duration) error {
+	p.mayChange("Frame")
 	dt = min(max(dt, 0), time.Minute)
 	left := p.units(dt) * p.speed
 	exact := p.file.head.source == fromClient
@@ -210,6 +213,7 @@ func (p *Player) Frame(dt time.Duration) error {
 // Step plays one tick of a recording of a server, or one frame of one of a client. The first one shows the beginning.
 // The error is that of [Player.Frame].
 func (p *Player) Step() error {
+	p.mayChange("Step")
 	time, ok := p.peek()
 	if !ok {
 		p.ended = true
@@ -240,6 +244,14 @@ func (p *Player) Step() error {
 		return nil
 	}
 	return p.take(time, false) // the first row of a segment belongs to the tick
+}
+
+// mayChange panics where the world can't change.
+func (p *Player) mayChange(method string) {
+	p.inside.Apply.Hooks.NotInHook("Player." + method)
+	if p.closed {
+		panic("recording: Player." + method + " after Close or Detach of its client: make another player")
+	}
 }
 
 // pass calls the function of OnMark.

@@ -15,7 +15,10 @@ type RecorderStats struct {
 	Bytes    uint64 // given to the writer
 	Rows     uint64 // ticks or frames with packets
 	Segments uint64
-	Dropped  uint64 // ticks or frames that are missing, because the writer was too slow
+	Dropped  uint64 // ticks or frames that are missing: the writer was too slow, or a Replicate panicked
+	// MessagesDropped counts messages to all that are missing, since there were more than a peer's queue holds. It is
+	// complete after Close.
+	MessagesDropped uint64
 }
 
 // A Recorder writes what a server sends, or what a client receives. It belongs to the goroutine of that.
@@ -42,7 +45,9 @@ type Recorder struct {
 	old, next *feed // of a server
 	ticks     replication.Tick
 	server    *replication.Server
+	complete  bool // the present Replicate has sent everything
 	feed      feed // of a client
+	lost      bool // the session is not recorded any more
 	welcome   []byte
 }
 
@@ -114,8 +119,15 @@ type ticking Recorder
 
 // Note is called at each moment of the server.
 func (t *ticking) Note(at seam.Moment, _ int) {
-	if r := (*Recorder)(t); at == seam.ReplicateEnds && r.server.Tick() != r.ticks && r.err == nil {
-		r.tick()
+	r := (*Recorder)(t)
+	switch at {
+	case seam.Replicated:
+		r.complete = true
+	case seam.ReplicateEnds:
+		if r.server.Tick() != r.ticks && r.err == nil {
+			r.tick()
+		}
+		r.complete = false
 	}
 }
 
@@ -126,6 +138,12 @@ func (r *Recorder) tick() {
 		r.now += uint64(uint32(tick - r.ticks))
 	}
 	r.ticks = tick
+	if !r.complete { // it panicked, and nobody knows what it has sent
+		if r.lose(); r.err == nil {
+			r.next = r.connect()
+		}
+		return
+	}
 	if r.old != nil {
 		r.old.peer.Resolve()
 		if (len(r.old.row) > 0 || r.next != nil) && !r.row(r.old.row) {
@@ -146,7 +164,7 @@ func (r *Recorder) tick() {
 		}
 		r.next.row = r.next.row[:0]
 		if r.old != nil {
-			r.old.peer.Close()
+			r.end(r.old)
 		}
 		r.old, r.next = r.next, nil
 	case r.old == nil: // the queue was full
@@ -163,15 +181,23 @@ func (r *Recorder) tick() {
 // lose ends the segment, since some of it is missing.
 func (r *Recorder) lose() {
 	r.stats.Dropped++
-	_, r.err = r.queue.drained()
+	if r.err == nil {
+		_, r.err = r.queue.drained()
+	}
 	r.drop()
+}
+
+// end closes a peer.
+func (r *Recorder) end(f *feed) {
+	f.peer.Close()
+	r.stats.MessagesDropped += f.peer.Stats.MessagesDropped
 }
 
 // drop closes the peers.
 func (r *Recorder) drop() {
 	for _, f := range []*feed{r.old, r.next} {
 		if f != nil {
-			f.peer.Close()
+			r.end(f)
 		}
 	}
 	r.old, r.next, r.open = nil, nil, false
@@ -215,6 +241,10 @@ func (r *Recorder) flush(before uint32) bool {
 		r.stats.Bytes += uint64(len(r.out))
 	} else {
 		r.sum = before
+		if n := len(r.out); n > r.settings.queue {
+			r.err = fmt.Errorf("recording: what belongs together has %d bytes, more than the queue of %d: "+
+				"make it larger by WithQueue", n, r.settings.queue)
+		}
 	}
 	r.out = r.out[:0]
 	return ok
@@ -240,7 +270,7 @@ func (r *Recorder) Mark(text string) bool {
 	return true
 }
 
-// Err returns the error of the writer, which ends the recording, or nil.
+// Err returns what has ended the recording: the error of the writer, or one tick that is larger than the queue; or nil.
 func (r *Recorder) Err() error {
 	if !r.closed && r.err == nil {
 		_, r.err = r.queue.drained()
@@ -251,8 +281,8 @@ func (r *Recorder) Err() error {
 // Stats returns the recorder's counters.
 func (r *Recorder) Stats() RecorderStats { return r.stats }
 
-// Close ends the recording, waits until everything is written, and returns the first error of the writer, after which
-// nothing was recorded. It does not close the writer.
+// Close ends the recording, waits until the writer has taken everything, and returns the error of [Recorder.Err]. It
+// does not close the writer.
 func (r *Recorder) Close() error {
 	if r.closed {
 		return r.err
@@ -267,6 +297,8 @@ func (r *Recorder) Close() error {
 	r.closed = true // not before: closing peers panics in a Replicate
 	tail := r.index.append(nil)
 	r.stats.Bytes += uint64(len(tail))
-	r.err = r.queue.close(tail)
+	if err := r.queue.close(tail); r.err == nil {
+		r.err = err
+	}
 	return r.err
 }

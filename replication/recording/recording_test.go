@@ -60,7 +60,7 @@ type play struct {
 func newPlay(seed uint64, schema *replication.Schema) *play {
 	p := &play{world: ecs.NewWorld(), owned: map[ecs.Entity]bool{}}
 	p.server = replication.NewServer(&p.world, schema, replication.WithSeed(seed), replication.WithTickRate(rate),
-		replication.WithTimeout(0))
+		replication.WithTimeout(0), replicationtest.FirstTick(1<<32-150)) // the number of the tick wraps around
 	p.ids = []ecs.ID{
 		ecs.ComponentID[position](&p.world), ecs.ComponentID[purse](&p.world),
 		ecs.ComponentID[secret](&p.world), ecs.ComponentID[replication.Replicated](&p.world),

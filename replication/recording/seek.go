@@ -9,6 +9,7 @@ import (
 // Back goes to the start of the segment before the present one, or of this one if more than half a second of it was
 // played.
 func (p *Player) Back() error {
+	p.mayChange("Back")
 	if p.segment == nil {
 		return p.Seek(0)
 	}
@@ -22,8 +23,9 @@ func (p *Player) Back() error {
 // Seek goes to a moment, in the past or the future. Entities that are there before and after keep their handles.
 // Messages and marks up to that moment are not delivered. Hooks report the difference.
 //
-// The error is that of [Player.Frame].
+// The error is that of [Player.Frame]. Panics in a hook, such as one of [replication.OnSpawn].
 func (p *Player) Seek(at time.Duration) error {
+	p.mayChange("Seek")
 	f := p.file
 	if len(f.segments) == 0 {
 		return p.client.Frame(0)

@@ -29,7 +29,7 @@ var rooms = []room{
 	{face + "/predict", "what a client simulates ahead of the server, and the same at the server", "replication seam archeutil flat receive spring tolerance blend schema wire ecs"},
 	{face + "/interpolation", "what a client shows between two states", "replication seam apply archeutil blend clock receive schema wire delta ecs"},
 	{face, "the public API: thin methods that forward", "seam apply receive session sender ratecontrol message ackstate interest snapshot archeutil schema history clock counters config exclusive wire delta ecs"},
-	{"seam", "what packages beside replication see of its inside", "apply receive message ackstate snapshot schema clock config"},
+	{"seam", "what packages beside replication see of its inside", "apply receive message ackstate snapshot schema clock counters config"},
 	{"apply", "received states into the client's world", "receive archeutil blend schema field counters exclusive wire bitbuf delta ecs"},
 	{"receive", "state packets into held states, by tick", "compact archeutil schema counters config wire bitbuf delta"},
 	{"session", "handshake, reconnect, disconnect", "counters config exclusive wire delta"},

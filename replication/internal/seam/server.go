@@ -3,6 +3,7 @@ package seam
 import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
@@ -26,6 +27,7 @@ type Server struct {
 // A Listener is a peer without a client. It is sent everything, also what is for owners, in Compact, without checksums
 // and each tick at once; the game does not see it. Its packets begin with the welcome.
 type Listener struct {
+	Stats   *counters.PeerCounters
 	Resolve func() // acknowledges all that was sent; to be called after each Replicate
 	Close   func()
 }

@@ -6,8 +6,9 @@ type Moment uint8
 // The moments. A packet is received between ReceiveBegins and ReceiveEnds.
 const (
 	ReplicateBegins Moment = iota
-	ReplicateEnds
-	Sent // the send function of a peer or client has taken or refused a packet
+	Replicated             // Replicate has sent everything: it does not panic any more
+	ReplicateEnds          // also where it panics
+	Sent                   // the send function of a peer or client has taken or refused a packet
 	ReceiveBegins
 	ReceiveEnds
 	FrameBegins
