@@ -30,10 +30,9 @@ type replay struct {
 	plays    bool
 	wanted   time.Duration // where to seek in the next frame; negative: nowhere
 	took     time.Duration // by the latest seek
-	drawn    bool
-	follow   int    // Ship.Number, or -1
-	followed string // its name
-	chosen   bool   // by the user
+	follow   int           // Ship.Number, or -1
+	followed string        // its name
+	chosen   bool          // by the user
 	seen     time.Time
 
 	segments []recording.Segment
