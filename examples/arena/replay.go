@@ -111,7 +111,7 @@ func (r *replay) playAll(ctx context.Context) (*played, error) {
 		ticks++
 	}
 	p := r.played(ctx)
-	p.Ticks, p.MostEntities = ticks-1, most // the last step found the end
+	p.Ticks, p.MostEntities = ticks, most
 	return p, nil
 }
 

@@ -176,9 +176,6 @@ func (d *recorded) next(r *reader) error {
 
 // play lets the player step.
 func (d *recorded) play(r *reader) error {
-	if err := d.player.Step(); err != nil {
-		return &fault{file: r.file, reason: err.Error()}
-	}
 	if d.player.Ended() {
 		if damage := d.player.Damage(); damage != nil {
 			d.notes.add("%s: %s", r.file, strings.TrimPrefix(damage.Error(), "recording: "))
@@ -187,6 +184,9 @@ func (d *recorded) play(r *reader) error {
 			return &fault{file: r.file, reason: "no entity was recorded"}
 		}
 		return io.EOF
+	}
+	if err := d.player.Step(); err != nil {
+		return &fault{file: r.file, reason: err.Error()}
 	}
 	return nil
 }

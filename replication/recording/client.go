@@ -40,7 +40,7 @@ func (r *Recorder) received(packet []byte, err error) {
 	}
 	if wire.OpenHandshake(packet) != nil {
 		if wire.PacketKind(packet[wire.ChecksumSize]) == wire.KindWelcome {
-			r.welcome = append([]byte{}, packet...)
+			r.feed.welcome = append([]byte{}, packet...)
 			r.feed.row = r.feed.row[:0] // of the former session, which was forgotten
 		}
 		return
@@ -56,9 +56,9 @@ func (r *Recorder) frame(dt time.Duration) {
 	ok, from := false, r.now
 	r.now += uint64(max(dt, 0))
 	switch {
-	case r.welcome != nil:
-		if ok = r.begin(r.welcome, from, r.feed.row); ok {
-			r.welcome, r.lost = nil, false
+	case r.feed.welcome != nil:
+		if ok = r.begin(r.feed.welcome, from, r.feed.row); ok {
+			r.feed.welcome, r.lost = nil, false
 		}
 	case !r.open && !r.lost:
 		ok = true // nothing to record yet
@@ -70,7 +70,7 @@ func (r *Recorder) frame(dt time.Duration) {
 	}
 	if !ok { // what comes refers to what is missing, up to the next session
 		r.stats.Dropped++
-		r.open, r.lost, r.welcome = false, true, nil
+		r.open, r.lost, r.feed.welcome = false, true, nil
 		if r.err == nil {
 			_, r.err = r.queue.drained()
 		}

@@ -115,6 +115,43 @@ func TestInterpolationGoesOnWhereSegmentsMeet(t *testing.T) {
 	require.Greater(t, times[len(times)-1].Sub(times[0]), 530.)
 }
 
+// TestASeekIsAsSmoothAsPlaying with interpolation, wherever segments begin: what is drawn is some two ticks late, and
+// moves on at once.
+func TestASeekIsAsSmoothAsPlaying(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []int{10, 30, 60} {
+		schema, w := replication.NewSchema(), ecs.NewWorld()
+		replication.Register[position](schema)
+		server := replication.NewServer(&w, schema, replication.WithSeed(1), replication.WithTickRate(rate))
+		id := ecs.ComponentID[position](&w)
+		e := w.NewEntity(id, ecs.ComponentID[replication.Replicated](&w))
+		var file bytes.Buffer
+		r := recording.NewRecorder(server, &file)
+		for n := range 10 * rate {
+			(*position)(w.Get(e, id)).X = float32(n)
+			server.Replicate()
+		}
+		require.NoError(t, r.Close())
+		mirror := ecs.NewWorld()
+		p, err := recording.NewPlayer(&mirror, schema, bytes.NewReader(file.Bytes()), int64(file.Len()))
+		require.NoError(t, err)
+		interpolation.Attach(p.Client())
+		drawn := func() float64 {
+			for _, e := range p.Client().Entities() {
+				return float64((*position)(mirror.Get(e, ecs.ComponentID[position](&mirror))).X)
+			}
+			return -1
+		}
+		for n := 2 * rate; n < 9*rate; n++ {
+			require.NoError(t, p.Seek(time.Duration(n)*time.Second/time.Duration(rate)))
+			sought := drawn()
+			require.InDelta(t, n-2, sought, 1, "tick %d at %d a second", n, rate)
+			require.NoError(t, p.Step())
+			require.InDelta(t, sought+1, drawn(), 0.3, "after tick %d at %d a second", n, rate)
+		}
+	}
+}
+
 // TestRecordingAllocatesNothing once memory has its size, except where segments begin.
 func TestRecordingAllocatesNothing(t *testing.T) {
 	replicationtest.SkipAllocations(t)

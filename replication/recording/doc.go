@@ -30,7 +30,8 @@
 //	segment = time welcome    the time of its first row; an empty welcome continues the session of the segment before
 //	row     = step {length packet}    step: since the row before; 0 in the first row of a server's segment
 //	mark    = text            at the time of the row before
-//	index   = time count {offset time} count {time text}    segments and marks, as differences to the ones before
+//	index   = offset time count {offset time} count {time text}    where it is itself, the length of the recording;
+//	                                         segments and marks, as differences to the ones before
 //	trailer = size:32 "ARCHEEND"    the size of the index record
 //
 // Times are ticks in a recording of a server, and nanoseconds in one of a client. A row is complete with its check, so

@@ -29,11 +29,21 @@ func (f *file) open(schema *replication.Schema) error {
 		return err
 	}
 	if d := session.CompareSchemas(f.head.schema, schema.Text()); d != nil {
-		return fmt.Errorf("recording: the file was recorded with another schema: %w", (*replication.SchemaError)(d))
+		return &otherSchema{(*replication.SchemaError)(d)}
 	}
 	f.find()
 	return nil
 }
+
+// otherSchema is a [replication.SchemaError] in the words of a recording.
+type otherSchema struct{ *replication.SchemaError }
+
+func (e *otherSchema) Error() string {
+	return fmt.Sprintf("recording: the file was recorded with another schema: line %d: the recording has %q, this "+
+		"program %q; register what it was recorded with, which ReadInfo returns", e.Line, e.Server, e.Client)
+}
+
+func (e *otherSchema) Unwrap() error { return e.SchemaError }
 
 // readHeader reads the header.
 func (f *file) readHeader() error {
@@ -131,81 +141,12 @@ func (f *file) readIndex() bool {
 	return true
 }
 
-// window is how much of the file is read at once to scan it.
-const window = 256 << 10
-
-// scan finds the segments of a file without an index, up to the first record that is damaged or incomplete.
-func (f *file) scan() {
-	f.end = f.first
-	var b []byte
-	at, read, sum := f.first, f.first, uint32(0)
-	for {
-		if len(b) > 0 && (b[0] == kindSegment || b[0] == kindIndex) {
-			sum = 0
-		}
-		kind, body, rest, after, err := parseRecord(b, sum)
-		switch {
-		case errors.Is(err, errCut) && read < f.size && int64(len(b)) < f.memory:
-			more, e := f.read(read, min(f.size-read, max(window, int64(len(b))), f.memory-int64(len(b))))
-			if errors.Is(e, io.EOF) {
-				f.size = read + int64(len(more)) // less than was given
-			} else if e != nil {
-				f.damage = e
-				return
-			}
-			b, read = append(append(make([]byte, 0, len(b)+len(more)), b...), more...), read+int64(len(more))
-			continue
-		case errors.Is(err, errCut) && at == f.size:
-			f.damage = errors.New("recording: the file has no index: the recorder was not closed")
-			return
-		case err == nil && kind == kindIndex:
-			f.damage = errors.New("recording: the file's end is missing or damaged")
-			return
-		case err != nil || !f.note(kind, body, at):
-			if err == nil {
-				err = errContent
-			}
-			f.damage = f.broken(at, err)
-			return
-		}
-		sum = after
-		at += int64(len(b) - len(rest))
-		b, f.end = rest, at
+// startOf returns when a segment begins, or the end of the file if there are fewer.
+func (f *file) startOf(number int) uint64 {
+	if number < len(f.segments) {
+		return f.segments[number].time
 	}
-}
-
-// broken returns the error of a record that stopped what was read.
-func (f *file) broken(at int64, err error) error {
-	return fmt.Errorf("recording: the file can be played up to %v only: at offset %d of %d, %w",
-		f.head.clock(f.time), at, f.size, err)
-}
-
-// note takes note of a record that was scanned.
-func (f *file) note(kind byte, body []byte, at int64) bool {
-	p := parser{b: body}
-	switch kind {
-	case kindSegment:
-		time := p.uvarint()
-		if p.bad || time < f.time {
-			return false
-		}
-		f.segments = append(f.segments, place{at, time})
-		f.time = time
-	case kindRow:
-		step := p.uvarint()
-		if p.bad || len(f.segments) == 0 || f.time+step > maxTime {
-			return false
-		}
-		f.time += step
-	case kindMark:
-		if len(f.segments) == 0 || len(body) > MaxMark || len(f.marks) == maxMarks {
-			return false
-		}
-		f.marks = append(f.marks, stamp{f.time, string(body)})
-	default:
-		return false
-	}
-	return true
+	return f.time
 }
 
 // A segment is what a file has from one start to the next.
@@ -252,8 +193,7 @@ func (s *segment) next(f *file) (time uint64, packets, rest []byte, sum uint32, 
 			err = errContent
 		}
 		if err != nil {
-			return 0, nil, nil, 0, false, fmt.Errorf("recording: a part of the file is left out from %v on: at offset "+
-				"%d, %w", f.head.clock(s.time), s.at, err)
+			return 0, nil, nil, 0, false, f.missing(s.time, f.startOf(s.number+1), s.at, err)
 		}
 		rest, sum = after, newSum
 		if kind == kindMark {

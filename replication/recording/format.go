@@ -189,8 +189,9 @@ type index struct {
 	marks    []stamp
 }
 
-func (x *index) append(b []byte) []byte {
-	body := binary.AppendUvarint(nil, x.time)
+// append appends the index, which is at an offset of the file.
+func (x *index) append(b []byte, at int64) []byte {
+	body := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(at)), x.time)
 	body = binary.AppendUvarint(body, uint64(len(x.segments)))
 	before := place{}
 	for _, s := range x.segments {
@@ -199,19 +200,22 @@ func (x *index) append(b []byte) []byte {
 		before = s
 	}
 	body = binary.AppendUvarint(body, uint64(len(x.marks)))
-	at := uint64(0)
+	when := uint64(0)
 	for _, m := range x.marks {
-		body = appendText(binary.AppendUvarint(body, m.time-at), m.text)
-		at = m.time
+		body = appendText(binary.AppendUvarint(body, m.time-when), m.text)
+		when = m.time
 	}
 	from := len(b)
 	b, _ = appendRecord(b, 0, kindIndex, body)
 	return append(binary.LittleEndian.AppendUint32(b, uint32(len(b)-from)), trailerText...)
 }
 
-// parse reads an index of segments that end before an offset.
+// parse reads an index that is at the offset end.
 func (x *index) parse(body []byte, first, end int64) error {
 	p := parser{b: body}
+	if p.uvarint() != uint64(end) {
+		return errContent // something before it is missing
+	}
 	x.time = p.uvarint()
 	at := place{}
 	for n := p.uvarint(); n > 0 && !p.bad; n-- {

@@ -59,11 +59,8 @@ func TestAReplicateThatPanics(t *testing.T) {
 		require.Greater(t, h.N, last)
 		last = h.N
 	})
-	for {
+	for !player.Ended() {
 		require.NoError(t, player.Step())
-		if player.Ended() {
-			break
-		}
 		n := int((player.Position()*rate + time.Second/2) / time.Second)
 		if !failed[n] {
 			require.Equal(t, truth[n], shown(world, player.Client(), schema), "tick %d", n)
@@ -116,16 +113,14 @@ func TestAClientsRecorderThatDrops(t *testing.T) {
 	played, jumps, since, last := 0, 0, 0, time.Duration(0)
 	for !player.Ended() {
 		require.NoError(t, player.Step())
-		if !player.Ended() {
-			if at := player.Position(); last > 0 && at > last+time.Second/rate+time.Microsecond {
-				jumps, since = jumps+1, 0
-			}
-			last = player.Position()
-			if since++; jumps == 0 || since > 2 { // the first states of the new session have come
-				require.Equal(t, truth[last], shown(world, player.Client(), schema), "%v", last)
-			}
-			played++
+		if at := player.Position(); last > 0 && at > last+time.Second/rate+time.Microsecond {
+			jumps, since = jumps+1, 0
 		}
+		last = player.Position()
+		if since++; jumps == 0 || since > 2 { // the first states of the new session have come
+			require.Equal(t, truth[last], shown(world, player.Client(), schema), "%v", last)
+		}
+		played++
 	}
 	require.Equal(t, 1, jumps)
 	require.InDelta(t, frames-int(r.Stats().Dropped), played, 10)

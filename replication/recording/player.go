@@ -40,6 +40,7 @@ type Player struct {
 	ended   bool
 	closed  bool // its client is
 	damage  error
+	hole    bool // some is missing behind what was taken
 }
 
 // NewPlayer returns a player of the recording in r, which has size bytes. The schema must equal that of the recording.
@@ -214,6 +215,19 @@ func (p *Player) Frame(dt time.Duration) error {
 // The error is that of [Player.Frame].
 func (p *Player) Step() error {
 	p.mayChange("Step")
+	err := p.step()
+	p.lookForEnd()
+	return err
+}
+
+// lookForEnd notes whether nothing follows.
+func (p *Player) lookForEnd() {
+	if _, more := p.peek(); !more {
+		p.ended = true
+	}
+}
+
+func (p *Player) step() error {
 	time, ok := p.peek()
 	if !ok {
 		p.ended = true
@@ -280,7 +294,7 @@ func (p *Player) peek() (time uint64, ok bool) {
 				return max(time, p.now), true
 			}
 			if err != nil {
-				p.damage = err
+				p.damage, p.hole = err, true
 			}
 			n = s.number + 1
 		}
@@ -289,7 +303,9 @@ func (p *Player) peek() (time uint64, ok bool) {
 		}
 		s, err := f.load(n)
 		if err != nil {
-			p.damage = err
+			p.damage, p.hole = err, true
+		}
+		if p.hole = p.hole && (err != nil || len(s.welcome) == 0); p.hole { // it continues what is missing
 			s = &segment{number: n, time: f.segments[n].time}
 		}
 		p.segment = s
@@ -306,7 +322,7 @@ func (p *Player) take(time uint64, seeks bool) error {
 	first := p.begins()
 	if first {
 		// The state that the session begins with is the one that is shown, unless something is missing.
-		continues := !seeks && p.welcome != 0 && s.time == p.last && s.number > 0
+		continues := p.welcome != 0 && s.time == p.last && s.number > 0
 		if continues { // what came is handled before the session ends
 			if err := p.client.Frame(0); err != nil {
 				return err

@@ -27,6 +27,7 @@ type Recorder struct {
 	head  header
 	queue *queue
 	index index
+	early []string // marks before the first row
 	stats RecorderStats
 	err   error
 
@@ -48,7 +49,6 @@ type Recorder struct {
 	complete  bool // the present Replicate has sent everything
 	feed      feed // of a client
 	lost      bool // the session is not recorded any more
-	welcome   []byte
 }
 
 // A feed is the packets of a peer since the last row: lengths and packets.
@@ -216,6 +216,10 @@ func (r *Recorder) begin(welcome []byte, at uint64, packets []byte) bool {
 	r.stats.Segments++
 	r.index.segments = append(r.index.segments, start)
 	r.began, r.open = at, true
+	for _, text := range r.early {
+		r.mark(text)
+	}
+	r.early = nil
 	return true
 }
 
@@ -250,17 +254,30 @@ func (r *Recorder) flush(before uint32) bool {
 	return ok
 }
 
-// Mark puts a text at the present moment of the recording, such as what a player reports: see [Player.Marks]. It
-// returns false if it is not kept: nothing is recorded at present, there are 65,536 marks, or the queue is full.
+// Mark puts a text at the moment of the latest Replicate or Frame, such as what a player reports: see [Player.Marks].
+// Up to 16 marks before the first one are at the beginning. It returns false if it is not kept: nothing is recorded at
+// present, there are 65,536 marks, or the queue is full.
 //
 // Panics if the text has more than MaxMark bytes.
 func (r *Recorder) Mark(text string) bool {
 	if len(text) > MaxMark {
 		panic(fmt.Sprintf("recording: a mark of %d bytes: use at most %d", len(text), MaxMark))
 	}
-	if r.closed || r.err != nil || !r.open || len(r.index.marks) == maxMarks {
+	if r.closed || r.err != nil || len(r.index.marks) == maxMarks {
 		return false
 	}
+	if r.stats.Segments == 0 && r.stats.Dropped == 0 && len(r.early) < maxEarly {
+		r.early = append(r.early, text)
+		return true
+	}
+	return r.open && (r.now == r.rowAt || r.server == nil || r.row(nil)) && r.mark(text)
+}
+
+// maxEarly is how many marks there may be before the first row, which has room for them.
+const maxEarly = 16
+
+// mark appends a mark.
+func (r *Recorder) mark(text string) bool {
 	before := r.sum
 	r.out, r.sum = appendRecord(r.out, r.sum, kindMark, append(r.body[:0], text...))
 	if !r.flush(before) {
@@ -295,7 +312,7 @@ func (r *Recorder) Close() error {
 		*r.inside.Watchers = r.inside.Watchers.Without((*ticking)(r))
 	}
 	r.closed = true // not before: closing peers panics in a Replicate
-	tail := r.index.append(nil)
+	tail := r.index.append(nil, r.offset)
 	r.stats.Bytes += uint64(len(tail))
 	if err := r.queue.close(tail); r.err == nil {
 		r.err = err

@@ -378,3 +378,33 @@ func TestRecordingTakesLittle(t *testing.T) {
 	t.Logf("Replicate takes %v, of that recording %v, 99 %% %v", ticks[300], parts[300], parts[594])
 	require.Less(t, parts[300], ticks[300]/4)
 }
+
+// TestMarksOfAnIdleWorld have the time of the latest Replicate, also if nothing was sent since long before, and those
+// before the first one are at the beginning.
+func TestMarksOfAnIdleWorld(t *testing.T) {
+	w := ecs.NewWorld()
+	server := replication.NewServer(&w, newSchema(), replication.WithTickRate(rate))
+	w.NewEntity(ecs.ComponentID[position](&w), ecs.ComponentID[replication.Replicated](&w))
+	var file bytes.Buffer
+	r := recording.NewRecorder(server, &file)
+	require.True(t, r.Mark("kick-off"))
+	for n := range 200 {
+		server.Replicate()
+		if n%19 == 5 {
+			require.True(t, r.Mark(fmt.Sprint(n)))
+		}
+	}
+	require.NoError(t, r.Close())
+	check := func(p *recording.Player) {
+		marks := p.Marks()
+		require.Equal(t, recording.Mark{Text: "kick-off"}, marks[0])
+		require.Len(t, marks, 12)
+		for i, m := range marks[1:] {
+			require.Equal(t, recording.Mark{At: at(5 + 19*i), Text: fmt.Sprint(5 + 19*i)}, m)
+		}
+	}
+	p, _, _ := newPlayer(t, file.Bytes())
+	check(p)
+	p, _, _ = newPlayer(t, file.Bytes()[:file.Len()-20]) // without the index
+	check(p)
+}

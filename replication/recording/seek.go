@@ -31,7 +31,11 @@ func (p *Player) Seek(at time.Duration) error {
 		return p.client.Frame(0)
 	}
 	goal := p.units(min(max(at, 0), p.Duration())) + rounding
-	n := sort.Search(len(f.segments), func(i int) bool { return float64(f.segments[i].time) > goal }) - 1
+	from := goal
+	if p.inside.Apply.Shown != nil && f.head.source == fromServer {
+		from -= settleTicks // into the segment before, if the goal is near the start of one
+	}
+	n := sort.Search(len(f.segments), func(i int) bool { return float64(f.segments[i].time) > from }) - 1
 	n = max(n, 0)
 	s, err := f.load(n)
 	for ; n > 0 && !p.starts(s, err); s, err = f.load(n) {
@@ -40,12 +44,13 @@ func (p *Player) Seek(at time.Duration) error {
 	if err != nil { // of the first segment: the next one that can be played follows
 		s, p.damage = &segment{time: f.segments[0].time}, err
 	}
-	p.segment, p.ended, p.part, p.welcome = s, false, 0, 0
+	p.segment, p.ended, p.part, p.welcome, p.hole = s, false, 0, 0, false
 	p.now, p.last = s.time, s.time
 	p.mute(true)
 	defer p.mute(false)
 	err = p.fastForward(goal)
 	p.marked = sort.Search(len(f.marks), func(i int) bool { return float64(f.marks[i].time) > goal })
+	p.lookForEnd()
 	return err
 }
 
@@ -61,13 +66,16 @@ func (p *Player) starts(s *segment, err error) bool {
 	return some && len(s.welcome) > 0
 }
 
-// settle is how much time before the moment that is sought is played tick by tick, for those who look at when states
-// arrive.
-const settle = 250 * time.Millisecond
+// settle is how much time before the moment that is sought is played tick by tick, and settleTicks how many at least,
+// for those who look at when states arrive: interpolation shows them two or three ticks later.
+const (
+	settle      = 250 * time.Millisecond
+	settleTicks = 6
+)
 
 // fastForward plays up to a moment.
 func (p *Player) fastForward(goal float64) error {
-	from := goal - p.units(settle)
+	from := goal - max(p.units(settle), settleTicks)
 	if p.inside.Apply.Shown == nil {
 		from = goal // nobody does
 	}
