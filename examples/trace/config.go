@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -37,40 +36,9 @@ type config struct {
 	explain string // file; empty: no packets are printed
 	scene
 
-	retags retags // tags that replace the trace's, for advice
+	given  []string // which flags, such as -in
+	retags retags   // tags that replace the trace's, for advice
 	notes  *notes
-}
-
-// scene holds the flags of -render.
-type scene struct {
-	entity       uint64
-	entityChosen bool
-	fps          float64 // frames per second
-	from         time.Duration
-	fromChosen   bool
-	span         time.Duration
-	spanChosen   bool
-}
-
-// flags adds the flags of -render.
-func (s *scene) flags(set *flag.FlagSet) {
-	set.Func("entity", "`number` of the entity that -render draws (default: the one that goes the longest way), or, "+
-		"without its generation, that -explain prints",
-		func(text string) (err error) {
-			s.entity, err = strconv.ParseUint(text, 10, 64)
-			s.entityChosen = true
-			return err
-		})
-	set.Float64Var(&s.fps, "fps", 144, "`frames` per second of -render")
-	set.Func("from", "`time` at which the picture of -render begins, such as 12.5s (default: where the entity goes "+
-		"the longest way), or what -explain prints, such as 3m12.016s (default: 0s)",
-		func(text string) (err error) {
-			s.from, err = time.ParseDuration(text)
-			s.fromChosen = true
-			return err
-		})
-	set.DurationVar(&s.span, "span", 2*time.Second,
-		"`time` that the picture of -render shows, or -explain prints (its default: 1s)")
 }
 
 // name returns the trace's name for texts.
@@ -119,7 +87,8 @@ func (c *config) flags() *flag.FlagSet {
 	set.Uint64Var(&c.seed, "seed", 1, "seed of the link's random numbers: the same `number`, the same run")
 	set.IntVar(&c.peers, "peers", 1, "`number` of clients")
 	set.IntVar(&c.mtu, "mtu", 1200, "size of the largest packet in `bytes`")
-	set.IntVar(&c.ticks, "ticks", 0, "replay the first `ticks` of the trace only; 0 is all; or -explain as many")
+	set.IntVar(&c.ticks, "ticks", 0,
+		"replay the first `ticks` of the trace only, or -explain as many, completely; 0 is all")
 	set.BoolVar(&c.advice, "advice", false,
 		"measure what half and twice the step of each field would cost, by replaying the trace with it")
 	set.BoolVar(&c.tune, "tune", false,
@@ -145,7 +114,7 @@ func parseFlags(args []string) (config, error) {
 		}
 		return c, fmt.Errorf("%w; -h explains the flags", err)
 	}
-	set.Visit(func(f *flag.Flag) { c.spanChosen = c.spanChosen || f.Name == "span" })
+	set.Visit(func(f *flag.Flag) { c.given = append(c.given, "-"+f.Name) })
 	switch {
 	case set.NArg() == 1 && c.in == "" && c.explain == "":
 		c.in = set.Arg(0) // -in may be left out if no flag follows
@@ -270,7 +239,7 @@ state of an entity from its tick on.
 A recording of your game, made by package replication/recording, is a trace, too,
 whatever its schema; best is one of a server, since a client's has what that client
 received. What is not replayed, such as messages, is named on stderr. An entity's
-number is slot * 65536 + generation of its NetID.
+number is slot * 65536 + generation of its NetID; -entity takes 17.1 as well.
 
     go run ./examples/trace -in match.rec -rtt 6 -loss 0.05
 
@@ -293,12 +262,15 @@ both were from the truth. Without -entity it is the one that moves most.
 
     go run ./examples/trace -render path.svg -loss 0.1 -reorder 0.1 match.csv
 
-With -explain the packets of a recording are printed as people read them: which
-entities are in each, against which baselines, which codes and values their fields
-have, and how many bits each of that took. That answers why a packet has 400 bytes,
-and what it contained at 3:12.
+With -explain the packets of a recording are listed, a line each, and where the
+bits went is summed up. With -ticks or -entity all of it is printed as people read
+it: which entities are in each packet, against which baselines, which codes and
+values their fields have, and how many bits each of that took. That answers why a
+packet has 400 bytes, and what it contained at 3:12.
 
-    go run ./examples/trace -explain match.rec -from 3m12s -span 500ms -entity 17
+    go run ./examples/trace -explain match.rec -from 3:12
+    go run ./examples/trace -explain match.rec -from 3:12.016 -ticks 1
+    go run ./examples/trace -explain match.rec -from 3:12 -entity 17.1
 
 Exit status: 0 if all is well, 1 if a client ever showed a wrong state or the
 worlds were not equal at the end, 2 if a flag or the trace is not valid.

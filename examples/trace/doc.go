@@ -67,11 +67,14 @@
 //
 // # Packets
 //
-//	go run ./examples/trace -explain match.rec -from 3m12s -span 500ms
+//	go run ./examples/trace -explain match.rec -from 3:12
+//	go run ./examples/trace -explain match.rec -from 3:12.016 -ticks 1
+//	go run ./examples/trace -explain match.rec -from 3:12 -entity 17.1
 //
-// With -explain nothing is replayed: a recording of package recording is played, and its packets are printed as people
-// read them ([explainer]): entities, baselines, codes and values, and the bits of each. The bits are summed up by field
-// and by entity ([packetSum]).
+// With -explain nothing is replayed: a recording of package recording is played, and its packets are listed, a line
+// each ([overviewLine]). With -ticks or -entity they are printed completely, as people read them ([explainer]):
+// entities, baselines, codes and values, and the bits of each. The bits are summed up by field and by entity
+// ([packetSum]). Of an entity that is in no packet, the values are printed.
 //
 // # What is measured
 //

@@ -3,9 +3,11 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,11 +129,13 @@ func runExplain(args ...string) (code int, stdout, stderr string) {
 func TestExplainGolden(t *testing.T) {
 	testdata, err := filepath.Abs("testdata")
 	require.NoError(t, err)
-	inMatch(t, 40)
+	inMatch(t, 70)
 	for file, args := range map[string][]string{
-		"explain-server.txt": {"server.rec", "-span", "300ms"},
-		"explain-client.txt": {"client.rec", "-from", "250ms", "-ticks", "8"},
-		"explain-entity.txt": {"server.rec", "-from", "200ms", "-span", "5s", "-entity", "1"},
+		"explain-overview.txt": {"server.rec", "-from", "0:00.983"},
+		"explain-server.txt":   {"server.rec", "-ticks", "18"},
+		"explain-client.txt":   {"client.rec", "-from", "250ms", "-ticks", "8"},
+		"explain-entity.txt":   {"server.rec", "-from", "0:00.2", "-span", "0:00.45", "-entity", "1.1"},
+		"explain-rest.txt":     {"server.rec", "-from", "0:00.183", "-span", "0.08", "-entity", "2.1"},
 	} {
 		code, got, complaint := runExplain(args...)
 		require.Equal(t, exitOK, code, complaint)
@@ -148,7 +152,7 @@ func TestExplainGolden(t *testing.T) {
 // TestExplainChooses: the flags choose the part that is printed, and times that were printed find the packets again.
 func TestExplainChooses(t *testing.T) {
 	inMatch(t, 300)
-	times := regexp.MustCompile(`(?m)^0:0(\d\.\d{3})  tick (\d+)  state`)
+	times := regexp.MustCompile(`(?m)^0:0(\d\.\d{3})(?:  tick| ) +(\d+)  state`)
 	printed := func(args ...string) (found [][]string) {
 		code, out, complaint := runExplain(args...)
 		require.Equal(t, exitOK, code, complaint)
@@ -162,15 +166,66 @@ func TestExplainChooses(t *testing.T) {
 		all := printed(file, "-span", "1h")
 		for i, line := range all {
 			if i%37 == 5 {
-				require.Equal(t, line[1:], printed(file, "-from", line[1]+"s", "-ticks", "3")[0][1:], file)
+				for _, from := range []string{line[1], line[1] + "s", "0:0" + line[1]} {
+					require.Equal(t, line[1:], printed(file, "-from", from, "-ticks", "3")[0][1:], file)
+				}
 			}
 		}
 	}
 	require.Len(t, printed("server.rec", "-from", "1.5s", "-ticks", "7"), 7)
 	require.Len(t, printed("server.rec", "-from", "4.9s", "-span", "1h"), 6)
-	require.Empty(t, printed("server.rec", "-from", "1h"))
+	require.Empty(t, printed("client.rec", "-span", "1ms"), "it had not joined")
+	require.Len(t, printed("server.rec", "-ticks", "1000"), len(all))
 	require.Len(t, printed("server.rec", "-span", "1h", "-entity", "1"), len(all))
 	require.Len(t, printed("server.rec", "-span", "1h", "-entity", "2"), 2, "it came and went")
+	require.Len(t, printed("server.rec", "-span", "1h", "-entity", "2.1"), 2)
+	require.Empty(t, printed("server.rec", "-span", "1h", "-entity", "2.2"))
+	require.Empty(t, printed("server.rec", "-span", "1h", "-entity", "0.1"), "resources are no entity")
+}
+
+// TestExplainIsAnOverview of one line for each packet, unless a flag asks for all of them.
+func TestExplainIsAnOverview(t *testing.T) {
+	inMatch(t, 300)
+	code, out, complaint := runExplain("server.rec", "-from", "0:01.500")
+	require.Equal(t, exitOK, code, complaint)
+	listed, sums, found := strings.Cut(out, " in all:\n")
+	require.True(t, found)
+	require.Less(t, strings.Count(listed, "\n"), 80)
+	require.Contains(t, listed, "-from 0:01.500 -ticks 1 prints all of a packet")
+	require.Contains(t, listed, "0:02.000          welcome")
+	require.Contains(t, listed, "  the recording starts anew\n")
+	require.Contains(t, sums, "Position.Y")
+	for _, args := range [][]string{{"-ticks", "60"}, {"-entity", "1"}} {
+		_, out, _ := runExplain(append([]string{"server.rec", "-from", "0:01.500"}, args...)...)
+		require.Greater(t, strings.Count(out, "\n"), 300, args)
+		require.Contains(t, out, "as predicted")
+	}
+}
+
+// TestExplainEntitiesAtRest: of an entity in no packet, the values are printed as they were at the end of the time.
+func TestExplainEntitiesAtRest(t *testing.T) {
+	inMatch(t, 300)
+	explained := func(args ...string) string {
+		code, out, complaint := runExplain(append([]string{"server.rec"}, args...)...)
+		require.Equal(t, exitOK, code, complaint)
+		_, out, _ = strings.Cut(out, "\n\n")
+		return out
+	}
+	rest := "entity %s is in none of 6 packets from 0:00.183 to 0:00.250; unchanged at least since tick 0, " +
+		"its values are:\n  Position  X 40, Y 0\n"
+	for _, entity := range []string{"2", "2.1"} {
+		// It is removed with the packet that follows.
+		require.Equal(t, fmt.Sprintf(rest, entity), explained("-from", "0:00.183", "-span", "0.08", "-entity", entity))
+		require.Equal(t, "there is no entity "+entity+" from 0:01.000 to 0:01.083\n",
+			explained("-from", "1", "-span", "0.1", "-entity", entity))
+	}
+	require.Equal(t, "entity 0 is in none of 2 packets from 0:01.560 to 0:01.583; the values of resources:\n"+
+		"  Match  Round 1, Clock 1.6\n", explained("-from", "1.56", "-span", "25ms", "-entity", "0"))
+	for _, entity := range []string{"9999", "1.2"} {
+		require.Equal(t, "there is no entity "+entity+" from 0:01.000 to 0:01.000\n",
+			explained("-from", "1", "-ticks", "1", "-entity", entity))
+	}
+	require.Equal(t, "no packets from 0:00.001 to 0:00.003\n", explained("-from", "0.001", "-span", "2ms", "-entity", "1"))
 }
 
 // TestExplainComplains in a sentence.
@@ -178,8 +233,12 @@ func TestExplainComplains(t *testing.T) {
 	inMatch(t, 300)
 	require.NoError(t, os.WriteFile("other.rec", []byte("no recording"), 0o644))
 	for want, args := range map[string][]string{
-		"leave out -in":                          {"server.rec", "-in", "x.csv"},
-		"leave out -advice":                      {"server.rec", "-json"},
+		"leave out -in\n":                        {"server.rec", "-in", "x.csv"},
+		"leave out -json\n":                      {"server.rec", "-json"},
+		"leave out -loss, -rtt\n":                {"server.rec", "-rtt", "3", "-loss", "0.5"},
+		"the recording ends at 0:04.983":         {"server.rec", "-from", "1:00"},
+		"a time is 3:12.016":                     {"server.rec", "-from", "1:60"},
+		"SLOT.GENERATION":                        {"server.rec", "-entity", "1.1.1"},
 		"choose one":                             {"server.rec", "-ticks", "1", "-span", "1s"},
 		"-from is -1s, but must not be negative": {"server.rec", "-from", "-1s"},
 		"-span is 0s, but must be more than 0":   {"server.rec", "-span", "0s"},
@@ -215,25 +274,27 @@ func TestExplainDamagedFiles(t *testing.T) {
 	code, out, complaint := runExplain("server.rec", "-span", "1h")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, complaint, "trace: recording: ")
-	require.Contains(t, out, "0:00.000  tick 0  state")
-	require.Contains(t, out, "  tick 299  state", "what follows the damage")
+	require.Contains(t, out, "0:00.000       0  state ")
+	require.Contains(t, out, "     299  state ", "what follows the damage")
 }
 
-// TestTheGuideShowsWhatIsPrinted: the packet in docs/recordings.md is one of the golden text.
+// TestTheGuideShowsWhatIsPrinted: what docs/recordings.md shows is of the golden texts.
 func TestTheGuideShowsWhatIsPrinted(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/recordings.md")
 	require.NoError(t, err)
-	printed, err := os.ReadFile("testdata/explain-server.txt")
-	require.NoError(t, err)
-	sample := regexp.MustCompile("(?s)```\n(0:00.*?)```").FindSubmatch(guide)
-	require.NotNil(t, sample)
-	require.Contains(t, string(printed), "\n"+string(sample[1])+"\n")
+	for file, begin := range map[string]string{"server": "0:00", "overview": "time"} {
+		printed, err := os.ReadFile("testdata/explain-" + file + ".txt")
+		require.NoError(t, err)
+		sample := regexp.MustCompile("(?s)```\n(" + begin + ".*?)```").FindSubmatch(guide)
+		require.NotNil(t, sample, file)
+		require.Contains(t, string(printed), "\n"+string(sample[1]))
+	}
 }
 
 // TestExplainRefusedPackets: the client's error is printed, and the head up to which a packet was read.
 func TestExplainRefusedPackets(t *testing.T) {
 	var b bytes.Buffer
-	x := explainer{w: bufio.NewWriter(&b), to: time.Second, sum: newPacketSum("")}
+	x := explainer{w: bufio.NewWriter(&b), cfg: config{ticks: 1}, to: time.Second, sum: newPacketSum("")}
 	x.packet(&recording.Packet{
 		Kind: "state", Tick: 70, Sequence: 7, Bytes: 8, Err: replication.ErrMissingBaseline,
 		Parts: []recording.PacketPart{

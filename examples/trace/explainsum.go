@@ -97,13 +97,9 @@ func (s *packetSum) add(p *recording.Packet, cfg config, restart bool) {
 // mostLines is how many of the dearest are printed.
 const mostLines = 30
 
-// print prints the sums, the largest first.
-func (s *packetSum) print(w io.Writer) {
-	if s.packets == 0 {
-		fmt.Fprintln(w, "\nno packets")
-		return
-	}
-	fmt.Fprintf(w, "\n%d packets, %d bytes; what is printed of them took %.0f bits:\n\n", s.packets, s.bytes, s.total)
+// print prints the sums, the largest first. of says of what they are.
+func (s *packetSum) print(w io.Writer, of string) {
+	fmt.Fprintf(w, "\n%d packets, %d bytes; where the bits%s went, %.0f in all:\n\n", s.packets, s.bytes, of, s.total)
 	names := sortedKeys(s.bits)
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(s.bits[b], s.bits[a]) })
 	width := 0

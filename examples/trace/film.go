@@ -25,6 +25,7 @@ func (v vector) distance(w vector) float64 {
 // trace on.
 type film struct {
 	entity uint64
+	name   string // of the entity
 	axes   *axes
 	rate   float64 // ticks per second
 	oneWay float64 // how long the fastest packets take
@@ -74,18 +75,18 @@ const maxRenderRate = 1000
 
 // shoot replays a trace and films one entity: that of -entity, or the one that moves most.
 func shoot(cfg config, data []byte, progress func(tick int64, live int)) (*film, error) {
-	entity := cfg.entity
-	if !cfg.entityChosen {
-		var err error
-		if entity, err = liveliest(cfg, data); err != nil {
-			return nil, err
-		}
-	}
 	trace, where, release, err := openPlaces(cfg, data)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+	entity, err := cfg.entity.numberIn(trace)
+	if !cfg.entityChosen {
+		entity, err = liveliest(cfg, data)
+	}
+	if err != nil {
+		return nil, err
+	}
 	rate := max(math.Round(trace.rate), 1)
 	if rate > maxRenderRate {
 		return nil, fmt.Errorf("%s has %v ticks per second, but -render draws up to %d", cfg.name(), trace.rate,
@@ -99,7 +100,7 @@ func shoot(cfg config, data []byte, progress func(tick int64, live int)) (*film,
 	down, _ := split(cfg.rtt)
 	c := camera{
 		replay: p,
-		film:   film{entity: entity, axes: where, rate: rate, oneWay: float64(down)},
+		film:   film{entity: entity, name: nameOf(trace, entity), axes: where, rate: rate, oneWay: float64(down)},
 		steps:  int(math.Ceil(stepsPerSecond / rate)),
 		view:   newView(p.mirrors[0], where),
 	}

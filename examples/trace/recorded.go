@@ -20,13 +20,10 @@ import (
 // number of an entity is its network ID, slot * 65536 + generation. Resources are components of an entity of their own,
 // resourceEntity.
 type recorded struct {
+	recordedWorld
 	notes  *notes
-	world  ecs.World
 	player *recording.Player
-	types  []textType
-	ids    []ecs.ID    // by type
-	res    []ecs.ResID // by type
-	steps  [][]int     // by column: from the value of its type
+	steps  [][]int // by column: from the value of its type
 
 	client    bool // a client recorded it, frame by frame
 	ahead     bool // a step was played to get the rate
@@ -74,7 +71,8 @@ func newRecordedReader(cfg config, file io.ReaderAt, size int64) (*reader, error
 		return nil, refuse("%v", err)
 	}
 	r := &reader{file: cfg.name(), empty: true}
-	d := &recorded{notes: cfg.notes, world: ecs.NewWorld(), types: text.types, lives: map[uint64]*recordedLife{}}
+	d := &recorded{notes: cfg.notes, lives: map[uint64]*recordedLife{}}
+	d.world, d.types = ecs.NewWorld(), text.types
 	d.client = info.TickRate == 0
 	d.filter = !text.conditional && !d.client
 	left := d.describe(&r.header)
@@ -85,14 +83,9 @@ func newRecordedReader(cfg config, file io.ReaderAt, size int64) (*reader, error
 	if d.player, err = recording.NewPlayer(&d.world, text.schema, file, size); err != nil {
 		return nil, refuse("%v", err)
 	}
-	d.ids, d.res = make([]ecs.ID, len(d.types)), make([]ecs.ResID, len(d.types))
-	for _, c := range r.components {
-		if t := &d.types[c.source]; t.word == "resource" {
-			d.resources = true
-			d.res[c.source] = ecs.ResourceTypeID(&d.world, t.typ)
-		} else {
-			d.ids[c.source] = ecs.TypeID(&d.world, t.typ)
-		}
+	d.register()
+	for i := range d.types {
+		d.resources = d.resources || d.types[i].word == "resource"
 	}
 	if text.conditional {
 		left = append(left, "conditions such as OwnerOnly (all components are replicated to everybody)")
@@ -294,22 +287,6 @@ func (d *recorded) read(r *reader, e recordedEntity) (changed bool) {
 		}
 	}
 	return changed
-}
-
-// value returns the value of a type that an entity has.
-func (d *recorded) value(source int, e ecs.Entity) (v reflect.Value, has bool) {
-	t := &d.types[source]
-	if t.word == "resource" {
-		resources := d.world.Resources()
-		if !e.IsZero() || !resources.Has(d.res[source]) {
-			return v, false
-		}
-		return reflect.ValueOf(resources.Get(d.res[source])).Elem(), true
-	}
-	if e.IsZero() || !d.world.Has(e, d.ids[source]) {
-		return v, false
-	}
-	return reflect.NewAt(t.typ, d.world.Get(e, d.ids[source])).Elem(), true
 }
 
 // number returns the number of the entity to which a field refers.

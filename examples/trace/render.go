@@ -89,12 +89,11 @@ func newChart(cfg config, f *film) (*chart, error) {
 		}
 	}
 	if frames == 0 || c.end <= c.begin {
-		return nil, fmt.Errorf("entity %d of %s is not to be seen between %.2f s and %.2f s", f.entity, cfg.name(),
+		return nil, fmt.Errorf("entity %s of %s is not to be seen between %.2f s and %.2f s", f.name, cfg.name(),
 			c.begin, max(c.begin, c.end))
 	}
-	c.heading = fmt.Sprintf("%s, entity %d: %s ticks and %s frames per second", filepath.Base(cfg.name()),
-		f.entity, number(f.rate),
-		number(cfg.fps))
+	c.heading = fmt.Sprintf("%s, entity %s: %s ticks and %s frames per second", filepath.Base(cfg.name()),
+		f.name, number(f.rate), number(cfg.fps))
 	c.subheading = fmt.Sprintf("%s %% lost, %s %% doubled, %s %% held back, %.0f ms one way; "+
 		"interpolation is %.0f ms behind the server, %.2f %% of frames starved",
 		number(100*cfg.loss), number(100*cfg.dup), number(100*cfg.reorder),
