@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/recording"
 )
 
 // TestFlagsTakeWhatIsPrinted: times and entities may be written as the program prints them.
@@ -70,4 +74,28 @@ func TestHelpNamesOneDefault(t *testing.T) {
 	require.Equal(t, exitOK, code)
 	require.Contains(t, stdout, "(default: 2s for -render, 1s for -explain)")
 	require.NotContains(t, stdout, "(default 2s)")
+}
+
+// TestValuesOfAllKindsArePrinted: of every entity and the resources of a recording.
+func TestValuesOfAllKindsArePrinted(t *testing.T) {
+	file, _ := allKindsRecording(t, 90, false)
+	info, err := recording.ReadInfo(bytes.NewReader(file), int64(len(file)))
+	require.NoError(t, err)
+	text, err := schemaOf(info.Schema)
+	require.NoError(t, err)
+	w := recordedWorld{world: ecs.NewWorld(), types: text.types}
+	p, err := recording.NewPlayer(&w.world, text.schema, bytes.NewReader(file), int64(len(file)))
+	require.NoError(t, err)
+	w.register()
+	require.NoError(t, p.Seek(time.Second))
+	printed := strings.Join(w.lines(p.Client(), ecs.Entity{}), "\n")
+	for _, e := range p.Client().Entities() {
+		printed += "\n" + strings.Join(w.lines(p.Client(), e), "\n")
+	}
+	for _, want := range []string{
+		"recScore  Blue 7, Red 0\n", "\nrecSpeed  V.X -0.49, V.Y 0.87, V.Z 0.02\n", "Guns.Heat [30 20], ", `Name "éé", `,
+		`Texts ["29" "22"], `, "\nrecLevel  29\n", "\ngame.Grid  [4 12 0]\n", "entity ",
+	} {
+		require.Contains(t, printed, want)
+	}
 }
