@@ -150,6 +150,7 @@ func TestPacketsOfAServerAreExplained(t *testing.T) {
 
 // TestPacketsOfAClientAreExplained, with its losses, in both codings.
 func TestPacketsOfAClientAreExplained(t *testing.T) {
+	replicationtest.OneGoroutine(t)
 	t.Parallel()
 	for _, coding := range []replication.Coding{replication.Packed, replication.Compact} {
 		seed, schema := replicationtest.Seed(t), newSchema()
