@@ -139,6 +139,12 @@ func (b *build) compile(ctx context.Context) error {
 	return nil
 }
 
+// findClient returns why the client can't be compiled here, if its source is not there.
+func findClient(ctx context.Context) error {
+	_, err := goTool(ctx, "list", clientPackage)
+	return err
+}
+
 // goCommand is a command of the Go toolchain for WebAssembly.
 func goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "go", args...)

@@ -75,7 +75,7 @@ func newMatch(c *config) *match {
 	m.server.OnDisconnect(func(p *replication.Peer) {
 		for _, g := range m.guests {
 			if g.peer == p {
-				g.left = m.ticks
+				m.gone(g)
 			}
 		}
 	})

@@ -3,12 +3,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -231,6 +234,29 @@ func TestAPageWithAReplay(t *testing.T) {
 	require.Contains(t, h.Get("Content-Type"), "javascript")
 	stop()
 	require.NoError(t, <-done)
+}
+
+func TestAReplayOutsideACloneServesNoPage(t *testing.T) {
+	file, _ := recordedFile(t)
+	t.Chdir(t.TempDir())
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, exitFailed, run(t.Context(), []string{"-replay", file, "-http", "127.0.0.1:0", "-open=false"}, &stdout, &stderr))
+	require.Contains(t, strings.Join(strings.Fields(stderr.String()), " "), "run the arena in a clone of its repository")
+	require.Contains(t, stderr.String(), "with -http= it is played here")
+	require.NotContains(t, stdout.String(), "play at")
+}
+
+func TestTheTimelineOfAReplay(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed")
+	}
+	module := filepath.Join(t.TempDir(), "marks.mjs")
+	script, err := pageFiles.ReadFile("page/marks.js")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(module, script, 0o600))
+	out, err := exec.Command(node, filepath.Join("testdata", "marks.mjs"), module).CombinedOutput()
+	require.NoError(t, err, string(out))
 }
 
 func TestTheNextPortIsTaken(t *testing.T) {

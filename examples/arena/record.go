@@ -78,13 +78,26 @@ func (t *tape) mark(text string) {
 	}
 }
 
-// joined marks that a player has come.
+// joined marks that a player has come, or has another name.
 func (m *match) joined(p *replication.Peer, name string) {
 	for _, g := range m.guests {
 		if g.peer == p && g.name != name { // not after each break
+			text := name + " joins"
+			if g.name != "" {
+				text = g.name + " is now " + name
+			}
 			g.name = name
-			m.tape.mark(name + " joins")
+			m.tape.mark(text)
 		}
+	}
+}
+
+// gone notes that a guest has left, and marks it if it was a player.
+func (m *match) gone(g *guest) {
+	g.left = m.ticks
+	if g.name != "" {
+		m.tape.mark(g.name + " left")
+		g.name = ""
 	}
 }
 

@@ -96,6 +96,31 @@ func TestARecordingChangesNothing(t *testing.T) {
 	require.Equal(t, without, with)
 }
 
+func TestMomentsAreRounded(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0:00.00", 13 * time.Second / 60: "0:00.22", 239 * time.Second / 60: "0:03.98", 59996 * time.Millisecond: "1:00.00",
+	} {
+		require.Equal(t, want, clock(d))
+	}
+}
+
+func TestPlayersWhoComeAndGoAreMarked(t *testing.T) {
+	c := testConfig(t)
+	m := newMatch(&c)
+	defer m.close()
+	m.tape = &tape{}
+	p := m.server.Connect(func([]byte) error { return nil })
+	m.admit(p)
+	m.joined(p, "Ada")
+	m.joined(p, "Ada") // after a break
+	m.joined(p, "Bessie")
+	p.Disconnect(replication.Reason{})
+	nobody := m.server.Connect(func([]byte) error { return nil })
+	m.admit(nobody)
+	nobody.Disconnect(replication.Reason{})
+	require.Equal(t, []string{"Ada joins", "Ada is now Bessie", "Bessie left"}, m.tape.waiting)
+}
+
 func TestAReplayInText(t *testing.T) {
 	file, text := recordedFile(t)
 	requireFits(t, text)

@@ -194,6 +194,6 @@ func (p *played) writeText(w io.Writer, columns int) error {
 
 // clock writes a moment of a recording.
 func clock(d time.Duration) string {
-	hundredths := d.Milliseconds() / 10
+	hundredths := int(d.Round(10*time.Millisecond) / (10 * time.Millisecond))
 	return fmt.Sprintf("%d:%02d.%02d", hundredths/6000, hundredths/100%60, hundredths%100)
 }

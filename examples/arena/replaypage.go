@@ -12,6 +12,9 @@ import (
 
 // page serves the recording to browsers, which play it, until ctx is done.
 func (r *replay) page(ctx context.Context, c *config, s *screen) error {
+	if err := findClient(ctx); err != nil {
+		return fmt.Errorf("%w\nwith -http= it is played here", err)
+	}
 	site, err := newSite(c, r.name)
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func look(w *ecs.World) *survey {
 
 // title returns the name of a ship for people.
 func (s *sight) title() string {
-	return cmp.Or(s.name, fmt.Sprint("ship ", s.number))
+	return cmp.Or(s.name, fmt.Sprint("Bot ", s.number))
 }
 
 // leader returns the ship with most kills, or "" if there are no kills.
@@ -80,13 +80,13 @@ func (s *survey) leader() (title string, kills int) {
 	if s.match.Kills == 0 {
 		return "", 0
 	}
-	leader := sight{number: int(s.match.Leader)}
+	title = fmt.Sprint("ship ", s.match.Leader) // it may have left
 	for _, ship := range s.ships {
-		if ship.number == leader.number {
-			leader = ship
+		if ship.number == int(s.match.Leader) {
+			title = ship.title()
 		}
 	}
-	return leader.title(), int(s.match.Kills)
+	return title, int(s.match.Kills)
 }
 
 // ranking returns the ships by their score in this round, the best first.

@@ -32,7 +32,9 @@ type replay struct {
 	took     time.Duration // by the latest seek
 	follow   int           // Ship.Number, or -1
 	followed string        // its name
+	wish     string        // the name of the ship to follow whenever it is there
 	chosen   bool          // by the user
+	bot      bool          // the page wishes for a bot, as there was no player
 	seen     time.Time
 
 	segments []recording.Segment
@@ -110,7 +112,7 @@ func (r *replay) ended() bool { return r.player.Ended() || r.player.Position() >
 
 func (r *replay) draw() {
 	r.view.draw(r.follow, false, nil)
-	if !r.chosen && r.direct() {
+	if r.direct() {
 		r.view.draw(r.follow, false, nil)
 	}
 	if s := r.view.ships[r.follow]; s != nil {
@@ -118,20 +120,54 @@ func (r *replay) draw() {
 	}
 }
 
-// direct follows a player, or else the best bot, and returns whether that is another ship than before.
+// direct follows the ship that is wished for. While that is not there, and the user has not chosen it, direct follows a
+// player, or else the best bot. It returns whether that is another ship than before.
 func (r *replay) direct() bool {
-	now := r.view.ships[r.follow]
-	if now == nil && r.present() || now != nil && now.name != "" {
+	before, now := r.follow, r.view.ships[r.follow]
+	switch wish := r.wished(); {
+	case wish != nil:
+		now = wish
+	case r.chosen:
+		r.follow = -1
+		return before >= 0
+	case now == nil && r.present():
 		return false
 	}
-	for _, s := range r.view.ranking() {
-		if now == nil || s.name != "" {
-			r.follow = s.number
-			return true
+	if now == nil || now.name == "" && !r.chosen {
+		ranking := r.view.ranking()
+		if i := slices.IndexFunc(ranking, func(s *ship) bool { return s.name != "" }); i >= 0 {
+			now = ranking[i]
+		} else if now == nil && len(ranking) > 0 {
+			now = ranking[0]
+		}
+		if now == nil {
+			return false
+		}
+		if r.wish == "" || r.bot {
+			r.wish, r.bot = now.title(), now.name == ""
 		}
 	}
-	return false
+	r.follow = now.number
+	return r.follow != before
 }
+
+// wished returns the ship that is wished for, or nil if it is not there.
+func (r *replay) wished() *ship {
+	var found *ship
+	for _, s := range r.view.ships {
+		switch { // of several with that name, the one that is followed, or else the first
+		case s.title() != r.wish:
+		case s.number == r.follow:
+			return s
+		case found == nil || s.number < found.number:
+			found = s
+		}
+	}
+	return found
+}
+
+// choose follows a ship from now on.
+func (r *replay) choose(s *ship) { r.follow, r.wish, r.chosen = s.number, s.title(), true }
 
 // present reports whether the ship that is followed is there, or was a moment ago: it may be about to respawn.
 func (r *replay) present() bool { return time.Since(r.seen) < time.Second }
@@ -140,7 +176,7 @@ func (r *replay) present() bool { return time.Since(r.seen) < time.Second }
 func (r *replay) next() {
 	if ranking := r.view.ranking(); len(ranking) > 0 {
 		at := slices.IndexFunc(ranking, func(s *ship) bool { return s.number == r.follow })
-		r.follow, r.chosen = ranking[(at+1)%len(ranking)].number, true
+		r.choose(ranking[(at+1)%len(ranking)])
 	}
 }
 
@@ -151,8 +187,7 @@ func (r *replay) nearest(x, y float64) {
 		return
 	}
 	far := func(s *ship) float64 { return (s.x-x)*(s.x-x) + (s.y-y)*(s.y-y) }
-	r.chosen = true
-	r.follow = slices.MinFunc(ships, func(a, b *ship) int { return cmp.Compare(far(a), far(b)) }).number
+	r.choose(slices.MinFunc(ships, func(a, b *ship) int { return cmp.Compare(far(a), far(b)) }))
 }
 
 // set changes what is played.
@@ -208,9 +243,18 @@ func (r *replay) status() object {
 	o.known("seekMs", float64(r.took.Microseconds())/1000, r.took > 0)
 	o.text("followed", r.followed)
 	o.truth("present", r.present())
+	o.text("entity", r.entity())
 	o.object("own", r.view.ownStatus(r.follow, r.followed, now))
 	o.object("match", r.view.matchStatus(r.follow))
 	return o
+}
+
+// entity returns the number of the entity that is followed, or "" if it is not there.
+func (r *replay) entity() string {
+	if s := r.view.ships[r.follow]; s != nil {
+		return s.id.String()
+	}
+	return ""
 }
 
 // about is what does not change.

@@ -90,6 +90,7 @@ type view struct {
 // ship is one as it is shown.
 type ship struct {
 	number       int
+	id           replication.NetID
 	name         string // of its player; empty for a bot
 	x, y, angle  float64
 	alive        bool
@@ -202,6 +203,7 @@ func (v *view) drawShip(e ecs.Entity, at game.Position, angle float32) {
 		s = &ship{number: number, alive: data.Alive}
 		v.ships[number] = s
 	}
+	s.id, _ = v.client.NetID(e)
 	s.frame, s.x, s.y, s.angle = v.frame, float64(at.X), float64(at.Y), float64(angle)
 	s.name = ""
 	if badge := v.badge.Get(e); badge != nil {

@@ -20,7 +20,8 @@ import (
 type moment struct {
 	Position, Tick, Entities float64
 	Plays, Ended, Present    bool
-	Followed, Why, Damage    string
+	Followed, Entity         string
+	Why, Damage              string
 	Sum                      string
 	Drawn                    string
 	Slider                   float64 // seconds
@@ -166,6 +167,15 @@ func TestReplay(t *testing.T) {
 	if now := p.moment(); math.Round((now.Position-at.Position)*60) != 1 {
 		t.Errorf("two steps on and one back move it from %v to %v", at.Position, now.Position)
 	}
+	p.press("Home", "Home", 36)
+	if now := p.moment(); now.Followed == "Ada" && now.Present {
+		t.Errorf("Ada is there from the beginning: %+v", now)
+	}
+	p.press("End", "End", 35)
+	p.press("ArrowLeft", "ArrowLeft", 37)
+	if now := p.moment(); now.Followed != "Ada" || !now.Present || now.Entity == "" {
+		t.Errorf("the page no longer follows Ada: %+v", now)
+	}
 	p.press("KeyF", "f", 70)
 	if now := p.moment(); now.Followed == at.Followed {
 		t.Errorf("F follows %q, as before", now.Followed)
@@ -176,9 +186,20 @@ func TestReplay(t *testing.T) {
 	if now := p.moment(); !now.Ended || now.Position < all.Seconds-0.001 || now.Sum != all.Sum {
 		t.Errorf("at the end, %v of %v s, the world is %s, and was %s", now.Position, all.Seconds, now.Sum, all.Sum)
 	}
-	p.press("Home", "Home", 36)
-	if now := p.moment(); now.Position > 0.05 {
-		t.Errorf("the beginning is at %v", now.Position)
+	for _, key := range []struct {
+		name    string
+		virtual int64
+		to      float64
+	}{
+		{"Home", 36, 0}, {"ArrowRight", 39, 5}, {"ArrowUp", 38, 10}, {"ArrowLeft", 37, 5}, {"ArrowDown", 40, 0},
+	} {
+		p.press(key.name, key.name, key.virtual)
+		if now := p.moment(); math.Abs(now.Position-key.to) > 0.05 || math.Abs(now.Slider-now.Position) > 0.02 {
+			t.Errorf("with the focus on the slider, %s goes to %v, not %v", key.name, now.Position, key.to)
+		}
+		if key.name == "ArrowRight" {
+			p.shoot("replay-focus")
+		}
 	}
 	js[int](p, `document.activeElement.blur(), 1`)
 	p.click("4×")
@@ -206,6 +227,6 @@ func TestReplay(t *testing.T) {
 
 // clockText writes a moment as the page does.
 func clockText(seconds float64) string {
-	all := int(math.Floor(seconds*100 + 1e-6))
+	all := int(math.Round(seconds * 100))
 	return fmt.Sprintf("%d:%02d.%02d", all/6000, all/100%60, all%100)
 }

@@ -13,6 +13,8 @@ const step = words => {
 };
 
 const MATCH = ["Server ready", "Bots fighting", "Go to WebAssembly, first time only", "Connect and receive the world"];
+const MATCH_KEYS = [["W A S D", "steer"], ["", "Mouse aims"], ["Space", "fires"]];
+const REPLAY_KEYS = [["Space", "plays and pauses"], ["← →", "5\u00a0s"], ["F", "follows another ship"]];
 const REPLAY = ["Server ready", "Recording found", "Go to WebAssembly, first time only", "Read the recording"];
 let server, found, code, world;
 
@@ -33,6 +35,8 @@ async function begin() {
 			const { recording } = await json("/status");
 			document.body.classList.toggle("replay", Boolean(recording));
 			[server, found, code, world] = (recording ? REPLAY : MATCH).map(step);
+			$("hints").append(...(recording ? REPLAY_KEYS : MATCH_KEYS).map(([keys, words]) =>
+				make("span", "", ...keys.split(" ").filter(Boolean).map(k => make("kbd", "", k)), words)));
 			if (recording) found("done", recording);
 			return recording;
 		} catch (e) {

@@ -2,8 +2,9 @@
 
 import { number } from "/debug/replication/inspect.js";
 import { $, make, put } from "./dom.js";
+import { moment } from "./marks.js";
 import { clock, legend, NONE, Stage } from "./stage.js";
-import { moment, Timeline } from "./timeline.js";
+import { Timeline } from "./timeline.js";
 
 const KEYS = [
 	["Space", "plays and pauses"], [", .", "one tick back and on"], ["← →", "5\u00a0seconds back and on"],
@@ -27,8 +28,8 @@ class About {
 		element.setAttribute("aria-label", "Recording");
 		this.figure = document.createTextNode(NONE);
 		const mean = about.duration > 0 ? 8 * about.bytes / 1000 / about.duration : null, { recorded, ...rest } = about.meta;
-		const now = table([["Entities"], ["Players"], ["Latest seek took"]]);
-		[this.entities, this.players, this.seek] = now.values;
+		const now = table([["Entities"], ["Players"], ["Entity followed"]]);
+		[this.entities, this.players, this.entity] = now.values;
 		const file = table([
 			["Recorded", recorded], ["Length", moment(about.duration)], ["Size", megabytes(about.bytes)], ["In the mean", `${number(mean)}\u00a0kbit/s`],
 			...Object.entries(rest).sort().map(([key, value]) => [key[0].toUpperCase() + key.slice(1), value]),
@@ -52,7 +53,7 @@ class About {
 		put(this.figure, number(s.kbits));
 		put(this.entities, number(s.entities));
 		put(this.players, number(s.match.players));
-		put(this.seek, s.seekMs === null ? NONE : `${number(s.seekMs)}\u00a0ms`);
+		put(this.entity, s.entity || NONE);
 		const latest = this.marks.findLast(m => m.at <= s.position);
 		for (const m of this.marks) m.b.classList.toggle("latest", m === latest);
 	}
@@ -69,7 +70,7 @@ class Replay {
 		this.about = new About($("net"), about, at => this.timeline.seek(at));
 		$("name").readOnly = true;
 		$("name").tabIndex = -1;
-		put($("transport"), `Replay, ${globalThis.arenaRecordingName}`);
+		$("transport").replaceChildren("Replay", make("span", "", `, ${globalThis.arenaRecordingName}`));
 		$("wire").title = document.title = globalThis.arenaRecordingName;
 		const { field } = this.stage;
 		field.canvas.addEventListener("pointerdown", e => {

@@ -4,17 +4,12 @@ import { number } from "/debug/replication/inspect.js";
 import { choice } from "./dock.js";
 import { make, put } from "./dom.js";
 import { fit } from "./draw.js";
+import { labels, moment } from "./marks.js";
 
 const KNOB = 14, BAR = 3, GAP = 1, LABELS = 14; // pixels
 const SPEEDS = [[0.5, "½×"], [1, "1×"], [2, "2×"], [4, "4×"], [16, "16×"]];
 const PLAY = "M4 1 15 8 4 15Z", PAUSE = "M3 1H6.5V15H3ZM9.5 1H13V15H9.5Z";
 const SKIP = 5; // seconds
-
-// moment writes a time, in hundredths of a second.
-export function moment(seconds) {
-	const all = Math.floor(seconds * 100 + 1e-6), two = n => String(n).padStart(2, "0");
-	return `${Math.floor(all / 6000)}:${two(Math.floor(all / 100) % 60)}.${two(all % 100)}`;
-}
 
 export class Timeline {
 	constructor(element, arena, about) {
@@ -59,7 +54,6 @@ export class Timeline {
 			return b;
 		};
 		this.follow = make("button", "follow");
-		this.follow.title = "Follow the next ship (F)";
 		this.follow.addEventListener("click", () => this.arena.set("follow", true));
 		this.damage = make("p", "damage");
 		this.damage.setAttribute("role", "status");
@@ -82,15 +76,16 @@ export class Timeline {
 	key(e) {
 		if (e.ctrlKey || e.metaKey || e.altKey) return;
 		const focus = document.activeElement, sliding = focus === this.slider;
+		const skip = seconds => () => this.seek((this.goal ?? this.position) + seconds);
 		if (focus?.tagName === "BUTTON" && (e.code === "Space" || e.code === "Enter")) return;
 		const act = {
 			" ": () => { if (!e.repeat) this.toggle(); },
 			",": () => this.step(-1), ".": () => this.step(1),
 			f: () => this.arena.set("follow", true), F: () => this.arena.set("follow", true),
-			...(sliding || focus?.role === "tab" ? {} : {
-				ArrowLeft: () => this.seek((this.goal ?? this.position) - SKIP), ArrowRight: () => this.seek((this.goal ?? this.position) + SKIP),
-				Home: () => this.seek(0), End: () => this.seek(this.about.duration),
+			...(focus?.role === "tab" ? {} : {
+				ArrowLeft: skip(-SKIP), ArrowRight: skip(SKIP), Home: () => this.seek(0), End: () => this.seek(this.about.duration),
 			}),
+			...(sliding ? { ArrowDown: skip(-SKIP), ArrowUp: skip(SKIP) } : {}),
 		}[e.key];
 		if (!act) return;
 		e.preventDefault();
@@ -126,6 +121,7 @@ export class Timeline {
 		this.icon.setAttribute("d", s.plays ? PAUSE : PLAY);
 		this.button.ariaLabel = this.button.title = s.plays ? "Pause (space)" : "Play (space)";
 		put(this.follow, `following ${s.followed || "nobody"}`);
+		this.follow.title = `${s.entity ? `Entity ${s.entity}. ` : ""}Follow the next ship (F)`;
 		put(this.damage, s.damage ? `▲ ${s.damage[0].toUpperCase()}${s.damage.slice(1)}.` : "");
 		this.damage.hidden = !s.damage;
 	}
@@ -152,16 +148,16 @@ export class Timeline {
 		c.font = "11px Inter, system-ui, sans-serif";
 		c.textBaseline = "top";
 		c.fillStyle = c.strokeStyle = "#f1f5f7";
-		let free = 0; // no label is before it
 		c.beginPath();
-		marks.forEach((m, i) => {
-			const x = Math.round(at(m.at)) + 0.5, wide = c.measureText(m.text).width + 6, next = i + 1 < marks.length ? at(marks[i + 1].at) : w;
+		for (const m of marks) {
+			const x = Math.round(at(m.at)) + 0.5;
 			c.moveTo(x, 0);
 			c.lineTo(x, h);
-			if (x - wide >= free) { c.textAlign = "right"; c.fillText(m.text, x - 5, 0); free = x + 3; return; }
-			if (x >= free && x + wide <= next) { c.textAlign = "left"; c.fillText(m.text, x + 5, 0); free = x + wide; return; }
-			free = Math.max(free, x + 3);
-		});
+		}
+		for (const { text, x, align } of labels(marks, w, at, text => c.measureText(text).width)) {
+			c.textAlign = align;
+			c.fillText(text, x, 0);
+		}
 		c.lineWidth = 1;
 		c.stroke();
 	}
