@@ -145,7 +145,7 @@ func (x *explainer) end() {
 	x.over = true
 }
 
-// nothing says why no packet was printed.
+// nothing prints why there is no packet.
 func (x *explainer) nothing() {
 	from, to := clockText(x.from), clockText(min(x.to, x.player.Duration()))
 	if x.packets == 0 {

@@ -97,7 +97,7 @@ func (s *packetSum) add(p *recording.Packet, cfg config, restart bool) {
 // mostLines is how many of the dearest are printed.
 const mostLines = 30
 
-// print prints the sums, the largest first. of says of what they are.
+// print prints the sums, the largest first. of names what they are of.
 func (s *packetSum) print(w io.Writer, of string) {
 	fmt.Fprintf(w, "\n%d packets, %d bytes; where the bits%s went, %.0f in all:\n\n", s.packets, s.bytes, of, s.total)
 	names := sortedKeys(s.bits)
