@@ -34,6 +34,7 @@ func newJoinRig(t *testing.T) *sharedRig {
 // TestJoinsOfOneMomentShareTheirWork: of what clients are sent that join at once, nearly everything is in shared packets,
 // and a tick has little of it.
 func TestJoinsOfOneMomentShareTheirWork(t *testing.T) {
+	oneGoroutine(t)
 	t.Parallel()
 	for _, c := range []struct{ joins, ticks int }{{16, 60}, {64, 150}} {
 		r := newJoinRig(t)
@@ -99,6 +100,7 @@ func TestPlayersDoNotNoticeJoins(t *testing.T) {
 
 // TestJoinsOfOtherKindsAreSpread: also what can't be shared takes a bounded part of a tick, and all of it arrives.
 func TestJoinsOfOtherKindsAreSpread(t *testing.T) {
+	oneGoroutine(t)
 	t.Parallel()
 	all := Interest{Visible: func(ecs.Entity) bool { return true }}
 	for _, c := range []struct {
@@ -182,6 +184,7 @@ func TestMessagesWaitForAJoinThatWaits(t *testing.T) {
 // TestLaterJoinsDoNotDelayEarlierOnes: the first of a row of clients with send intervals, which are sent state in
 // different ticks, gets on while others follow.
 func TestLaterJoinsDoNotDelayEarlierOnes(t *testing.T) {
+	oneGoroutine(t)
 	t.Parallel()
 	for _, every := range []int{1000, 3, 6} {
 		r := newJoinRig(t)

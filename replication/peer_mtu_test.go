@@ -130,6 +130,7 @@ func TestEachPeerHasItsMTUAndChecksum(t *testing.T) {
 
 // TestPeersWithLessRoomTakeNoSharedPackets: neither when they join nor later, be it a byte that they lack.
 func TestPeersWithLessRoomTakeNoSharedPackets(t *testing.T) {
+	oneGoroutine(t)
 	w := ecs.NewWorld()
 	schema := testSchema()
 	RegisterMessage[mHit](schema)

@@ -266,6 +266,7 @@ func TestPacketsKeptInASessionAreFound(t *testing.T) {
 // TestPathThatDropsLargePacketsIsFound: the client is connected, but never complete; the server sees why, also if the
 // path changes in the middle of a game. With the MTU that the statistics suggest, all is well.
 func TestPathThatDropsLargePacketsIsFound(t *testing.T) {
+	oneGoroutine(t)
 	const carries = 576 - 28
 	play := func(mtu int, late bool) (x *fixture) {
 		x = newWire(t, testSchema(), WithMTU(mtu))
