@@ -264,6 +264,20 @@ func TestAWriterThatFails(t *testing.T) {
 	require.False(t, r.Mark("late"))
 }
 
+// TestAGameThatAsksForTheError learns of it before the recorder does, which then has no peers that are sent more and
+// more.
+func TestAGameThatAsksForTheError(t *testing.T) {
+	t.Parallel()
+	p := newPlay(1, newSchema())
+	w := &slow{fail: errors.New("the disk is full")}
+	r := recording.NewRecorder(p.server, w)
+	require.Eventually(t, func() bool { return r.Err() != nil }, 10*time.Second, time.Millisecond)
+	require.Equal(t, 1, recording.Peers(r))
+	p.step(t)
+	require.Zero(t, recording.Peers(r))
+	require.ErrorIs(t, r.Close(), w.fail)
+}
+
 // TestAServerThatEnds before its recorder leaves a complete file.
 func TestAServerThatEnds(t *testing.T) {
 	t.Parallel()

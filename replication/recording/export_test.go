@@ -57,6 +57,16 @@ func Repair(file []byte) []byte {
 	return file
 }
 
+// Peers returns how many peers a recorder has.
+func Peers(r *Recorder) (n int) {
+	for _, f := range []*feed{r.old, r.next} {
+		if f != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // Sent counts the packets that a server sends, as those see it who watch.
 func Sent(server any) *int {
 	c := new(counter)

@@ -124,7 +124,10 @@ func (t *ticking) Note(at seam.Moment, _ int) {
 	case seam.Replicated:
 		r.complete = true
 	case seam.ReplicateEnds:
-		if r.server.Tick() != r.ticks && r.err == nil {
+		switch {
+		case r.err != nil:
+			r.drop() // nobody takes what they are sent
+		case r.server.Tick() != r.ticks:
 			r.tick()
 		}
 		r.complete = false

@@ -47,10 +47,11 @@ func (p *Tracker) Resolve(a *wire.Ack) {
 	}
 }
 
-// ResolveAll acknowledges all packets from a sequence on, and returns that of the next packet.
+// ResolveAll acknowledges all packets from a sequence on, at most as many as an ack can name, and returns that of the
+// next packet.
 func (p *Tracker) ResolveAll(from uint32) (next uint32) {
 	a := wire.Ack{Sequence: p.Log.Next - 1}
-	for n := p.Log.Next - from; n > 0; n -= min(n, 32) {
+	for n := p.Log.Next - from; n > 0 && a.Count < wire.MaxAckWords; n -= min(n, 32) {
 		a.Words[a.Count], a.Count = uint32(1<<min(n, 32)-1), a.Count+1
 	}
 	p.Resolve(&a)
