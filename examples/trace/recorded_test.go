@@ -2,12 +2,9 @@ package main
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -20,141 +17,12 @@ import (
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/examples/arena/game"
 	"github.com/arche-replicate/arche-replicate/replication"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/arche-replicate/arche-replicate/replication/predict"
 	"github.com/arche-replicate/arche-replicate/replication/recording"
 )
-
-// state is the codes of entities by number and component.
-type state map[uint64]map[string][]uint64
-
-// observer returns the codes of a server's world, as it records them.
-type observer struct {
-	world     *ecs.World
-	server    *replication.Server
-	schema    *replication.Schema
-	types     map[string]reflect.Type
-	resources map[string]reflect.Type
-	targets   map[string][]int // which codes refer to entities
-	last      state
-}
-
-func (o *observer) codes(name string, value any, number uint64) []uint64 {
-	if last, ok := o.last[number][name]; ok {
-		return o.schema.CodesAfter(value, last, []uint64{})
-	}
-	return o.schema.Codes(value, []uint64{})
-}
-
-func (o *observer) observe() state {
-	now := state{}
-	filter := ecs.All(ecs.ComponentID[replication.Replicated](o.world))
-	query := o.world.Query(&filter)
-	for query.Next() {
-		id, ok := o.server.NetID(query.Entity())
-		if !ok {
-			continue
-		}
-		number, has := uint64(id.Slot)<<16|uint64(id.Generation), map[string][]uint64{}
-		for name, typ := range o.types {
-			if at := ecs.TypeID(o.world, typ); o.world.Has(query.Entity(), at) {
-				has[name] = o.codes(name, reflect.NewAt(typ, o.world.Get(query.Entity(), at)).Interface(), number)
-			}
-		}
-		if len(has) > 0 {
-			now[number] = has
-		}
-	}
-	for name, typ := range o.resources {
-		if at := ecs.ResourceTypeID(o.world, typ); o.world.Resources().Has(at) {
-			if now[resourceEntity] == nil {
-				now[resourceEntity] = map[string][]uint64{}
-			}
-			now[resourceEntity][name] = o.codes(name, o.world.Resources().Get(at), resourceEntity)
-		}
-	}
-	o.last = now
-	return o.translated(now)
-}
-
-// translated returns a state with numbers in place of references.
-func (o *observer) translated(s state) state {
-	numbers := map[uint64]uint64{}
-	filter := ecs.All(ecs.ComponentID[replication.Replicated](o.world))
-	query := o.world.Query(&filter)
-	for query.Next() {
-		if id, ok := o.server.NetID(query.Entity()); ok {
-			numbers[uint64(query.Entity().ID())|uint64(query.Entity().Generation())<<32] = numberOf(id)
-		}
-	}
-	all := state{}
-	for number, has := range s {
-		all[number] = maps.Clone(has)
-		for name, codes := range has {
-			codes = slices.Clone(codes)
-			for _, i := range o.targets[name] {
-				codes[i] = numbers[codes[i]]
-			}
-			all[number][name] = codes
-		}
-	}
-	return all
-}
-
-// requireCodes requires that -codes prints the truth of every tick, of those components that it knows, and each row only
-// if it differs from the one before.
-func requireCodes(t *testing.T, path string, truth []state) {
-	t.Helper()
-	code, stdout, stderr := invoke(t, "", "-codes", path)
-	require.Equal(t, exitOK, code, stderr)
-	rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()
-	require.NoError(t, err)
-	known := map[string]bool{}
-	for _, s := range truth {
-		for _, has := range s {
-			for name := range has {
-				known[name] = true
-			}
-		}
-	}
-	require.Greater(t, len(known), 7)
-	head, rows := rows[0], rows[1:]
-	last, now := map[string]string{}, state{}
-	for tick, want := range truth {
-		for ; len(rows) > 0 && rows[0][0] == strconv.Itoa(tick); rows = rows[1:] {
-			row := strings.Join(rows[0][headColumns:], ",")
-			if tags := strings.Trim(row, ",") == ""; !tags {
-				require.NotEqual(t, last[rows[0][1]], row, "tick %d: a row without a change", tick)
-			}
-			last[rows[0][1]] = row
-			number, err := strconv.ParseUint(rows[0][1], 10, 64)
-			require.NoError(t, err)
-			delete(now, number)
-			for i, cell := range rows[0] {
-				dot := strings.LastIndex(head[i], ".")
-				if i < headColumns || cell == "" || !known[head[i][:dot]] {
-					continue
-				}
-				if now[number] == nil {
-					now[number] = map[string][]uint64{}
-				}
-				code, err := strconv.ParseUint(cell, 10, 64)
-				require.NoError(t, err)
-				now[number][head[i][:dot]] = append(now[number][head[i][:dot]], code)
-			}
-		}
-		for number := range want {
-			if !reflect.DeepEqual(want[number], now[number]) { // complete worlds are too much to print
-				require.Equal(t, want[number], now[number], "tick %d, entity %d", tick, number)
-			}
-		}
-		require.Len(t, now, len(want), "tick %d", tick)
-	}
-	require.Empty(t, rows)
-}
 
 // arenaRecording records bots that fight. live is how many bytes a tick the entities took for a live client, 6 ticks
 // away.
@@ -199,12 +67,6 @@ func arenaRecording(t *testing.T, ticks, bots int) (path string, truth []state, 
 	return writeRecording(t, file.Bytes()), truth, live
 }
 
-func writeRecording(t *testing.T, data []byte) (path string) {
-	path = filepath.Join(t.TempDir(), "match.rec")
-	require.NoError(t, os.WriteFile(path, data, 0o600))
-	return path
-}
-
 // TestARecordingOfTheArena: each tick's rows are the truth, code for code; and the replay ends with equal worlds.
 func TestARecordingOfTheArena(t *testing.T) {
 	path, truth, live := arenaRecording(t, 600, 40)
@@ -222,120 +84,6 @@ func TestARecordingOfTheArena(t *testing.T) {
 		require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
 		require.Contains(t, stderr, "left out: messages and inputs (Join, Leave, ")
 		require.Contains(t, stderr, "; conditions such as OwnerOnly (")
-	}
-}
-
-// The types of a game that has every kind of field.
-type (
-	recVec struct{ X, Y, Z float32 }
-	recGun struct {
-		Heat  uint8 `repl:"range=0:100,step=5"`
-		Ammo  int16
-		Since time.Duration `repl:"range=0s:1h,step=1ms,counter"`
-	}
-	recTank struct {
-		Where   recVec
-		Heading float32 `repl:"angle,bits=10,cut"`
-		Guns    [2]recGun
-		Main    recGun
-		Turret  struct{ Aim [3]float32 } `repl:""`
-		Look    recLook                  `repl:"unit,bits=8"`
-		Turn    [4]float64               `repl:"quat,bits=9"`
-		Cells   [2][3]uint8              `repl:"range=0:7"`
-		Mode    int8                     `repl:"enum=5"`
-		Lamps   uint16                   `repl:"flags=9"`
-		Name    string                   `repl:"max=12"`
-		Tag     [9]byte                  `repl:"max=6"`
-		Texts   [2]string                `repl:"max=3"`
-		Fuel    float64                  `repl:"range=-10:10,precision=0.01"`
-		Half    float32                  `repl:"half,hold"`
-		Phase   uint16                   `repl:"range=0:99,wrap"`
-		Lap     int32                    `repl:"linear"`
-		Target  ecs.Entity
-		Crew    [2]ecs.Entity
-		Mass    recMass
-		Hidden  int `repl:"-"`
-		On      bool
-		Big     uint64
-	}
-	recLook   struct{ X, Y, Z float32 }
-	recMass   struct{ Kilos, Grams int }
-	recSpeed  struct{ V recVec }
-	recPlace  struct{ At recVec }
-	recFrozen struct{}
-	recLevel  uint8
-	recTeam   uint8
-	recGrid   [3]int16
-	recSquad  [2]struct{ HP uint8 }
-	recTurn   [4]float32
-	recOrders struct {
-		ecs.Relation
-		Rank uint8
-	}
-	recBound struct{ ecs.Relation }
-	recScore struct{ Blue, Red uint16 }
-	recChat  struct {
-		Text string `repl:"max=100"`
-	}
-	recSparks struct{ N uint8 }
-	recMove   struct {
-		X int8 `repl:"range=-1:1"`
-	}
-)
-
-// recEmbedding can't be made by package reflect.
-type recEmbedding struct{ recMove }
-
-// massCodec replicates masses as two codes.
-type massCodec struct{}
-
-func (massCodec) Fields() []replication.CodecField {
-	return []replication.CodecField{{Name: "kg", Bits: 12, Max: 999, Kind: delta.Linear}, {Name: "g", Bits: 10}}
-}
-
-func (massCodec) Encode(v *recMass, codes []uint64) {
-	codes[0], codes[1] = uint64(v.Kilos), uint64(v.Grams)
-}
-
-func (massCodec) Decode(codes []uint64, v *recMass) { v.Kilos, v.Grams = int(codes[0]), int(codes[1]) }
-
-// allKinds is a schema with every kind of type, field and option.
-func allKinds(conditions bool) *replication.Schema {
-	s := replication.NewSchema()
-	grid := "range=-100:100,step=0.01"
-	replication.Register[recSpeed](s, replication.Field("V.X", grid), replication.Field("V.Y", grid), replication.Field("V.Z", grid))
-	replication.Register[recPlace](s, replication.Field("At.X", grid+",place"), replication.Field("At.Y", grid+",place"),
-		replication.Field("At.Z", grid+",place"), replication.Snap(5), replication.Hermite[recSpeed](1./60))
-	replication.Register[recTank](s, replication.Field("Turret.Aim", "range=-1:1,step=0.001,jump"),
-		replication.With[recMass](massCodec{}), replication.Newest(), replication.Priority(2))
-	replication.Register[recFrozen](s)
-	replication.Register[recLevel](s, replication.Field("", "range=0:50,counter"))
-	replication.Register[recTeam](s, replication.Once())
-	replication.Register[recGrid](s, replication.Name("game.Grid"))
-	replication.Register[recSquad](s)
-	replication.Register[recTurn](s, replication.Field("", "quat,bits=8,cut"))
-	replication.Register[recMass](s, replication.With[recMass](massCodec{}))
-	replication.Register[recOrders](s)
-	replication.Register[recBound](s)
-	if conditions {
-		replication.Register[recLook](s, replication.OwnerOnly())
-	}
-	replication.RegisterResource[recScore](s)
-	replication.RegisterMessage[recChat](s, replication.Immediate())
-	replication.RegisterMessage[recSparks](s, replication.Unreliable())
-	replication.RegisterInput[recMove](s)
-	s.Tune("recSpeed.V.X=0012 recSpeed.V.Y=10 recTank.Turn=021")
-	return s
-}
-
-// TestASchemaIsMadeFromItsText, whatever is in it.
-func TestASchemaIsMadeFromItsText(t *testing.T) {
-	arena, _ := game.NewSchema()
-	for _, s := range []*replication.Schema{allKinds(false), allKinds(true), arena, replication.NewSchema()} {
-		made, err := schemaOf(s.Text())
-		require.NoError(t, err)
-		require.Equal(t, s.Text(), made.schema.Text())
-		require.Equal(t, s.Fingerprint(), made.schema.Fingerprint())
 	}
 }
 
@@ -556,109 +304,4 @@ func TestEveryModeTakesARecording(t *testing.T) {
 	code, stdout, stderr = invoke(t, "", "-render", svg, "-span", "1s", path)
 	require.Equal(t, exitOK, code, stdout+stderr)
 	require.FileExists(t, svg)
-}
-
-// TestRecordingsThatCannotBeReplayed are refused in a sentence.
-func TestRecordingsThatCannotBeReplayed(t *testing.T) {
-	file, _ := allKindsRecording(t, 30, false)
-	other := bytes.Clone(file)
-	other[8]++ // the version
-	empty := func() []byte {
-		w := ecs.NewWorld()
-		var b bytes.Buffer
-		server := replication.NewServer(&w, allKinds(false))
-		r := recording.NewRecorder(server, &b)
-		for range 3 {
-			server.Replicate()
-		}
-		require.NoError(t, r.Close())
-		return b.Bytes()
-	}()
-	client := func() []byte {
-		w := ecs.NewWorld()
-		var b bytes.Buffer
-		require.NoError(t, recording.NewClientRecorder(replication.NewClient(&w, allKinds(false)), &b).Close())
-		return b.Bytes()
-	}()
-	embedded := func() []byte {
-		w, schema := ecs.NewWorld(), replication.NewSchema()
-		replication.Register[recEmbedding](schema)
-		var b bytes.Buffer
-		require.NoError(t, recording.NewRecorder(replication.NewServer(&w, schema), &b).Close())
-		return b.Bytes()
-	}()
-	for _, c := range []struct {
-		name string
-		data []byte
-		want string
-	}{
-		{"embeds what is unexported", embedded, `types can't be made from the schema's text: line 3, "recEmbedding.recMove.X int8 range=-1:1": "recMove" is no exported name`},
-		{"another version", other, "the file's format is version 2, and this release reads version 1"},
-		{"cut", file[:100], "the file's header can't be read: the file is cut off in the middle of a record"},
-		{"nothing", []byte("ARCHEREC"), "nothing was recorded"},
-		{"no entity", empty, "no entity was recorded"},
-		{"of a client that was never accepted", client, "no entity was recorded"},
-		{"no recording", []byte("ARCHERY,entity"), "line 1: column 1 must be named tick"},
-	} {
-		path := writeRecording(t, c.data)
-		for _, mode := range []string{"-json", "-codes", "-advice", "-tune", "-render=" + filepath.Join(t.TempDir(), "x.svg")} {
-			code, stdout, stderr := invoke(t, "", mode, path)
-			require.Equal(t, exitUsage, code, c.name)
-			require.Contains(t, stderr, "trace: "+path+": ")
-			require.Contains(t, stderr, c.want, c.name)
-			require.NotContains(t, stderr, "recording: ")
-			if mode != "-codes" { // which has printed the head
-				require.Empty(t, stdout)
-			}
-		}
-	}
-}
-
-// TestADamagedRecordingIsReplayedUpToTheDamage.
-func TestADamagedRecordingIsReplayedUpToTheDamage(t *testing.T) {
-	file, truth := allKindsRecording(t, 200, false)
-	_, complete, _ := invoke(t, "", "-codes", writeRecording(t, file))
-	path := writeRecording(t, file[:len(file)*2/3])
-	code, stdout, stderr := invoke(t, "", "-codes", path)
-	require.Equal(t, exitOK, code, stderr)
-	require.True(t, strings.HasPrefix(complete, stdout))
-	require.Greater(t, len(stdout), len(complete)/2)
-	require.Contains(t, stderr, "trace: "+path+": the file can be played up to ")
-
-	code, stdout, stderr = invoke(t, "", path)
-	require.Equal(t, exitOK, code, stderr)
-	require.Contains(t, stderr, "the file can be played up to ")
-	middle := bytes.Clone(file)
-	middle[len(middle)/2] ^= 1
-	code, _, stderr = invoke(t, "", writeRecording(t, middle))
-	require.Equal(t, exitOK, code, stderr)
-	require.Regexp(t, `trace: .*: what is from \S+ to \S+ is missing: `, stderr)
-
-	require.NotContains(t, stdout, fmt.Sprintf(": %d ticks", len(truth)))
-}
-
-// TestHostileSchemaTexts are refused, and nothing panics.
-func TestHostileSchemaTexts(t *testing.T) {
-	text := allKinds(true).Text()
-	for _, s := range []string{
-		"", "x", "arche-replicate schema 1\nA.X uint8\n", "arche-replicate schema 1\ncomponent A\nA.X [1000000000]uint8\n",
-		"arche-replicate schema 1\ncomponent A\nA.X[4095][4095].Y uint8\n", "arche-replicate schema 1\ncomponent A\nA.X[0 uint8\n",
-		"arche-replicate schema 1\ncomponent A\nA.X[-1].Y uint8\n", "arche-replicate schema 1\ncomponent A\nA.x.Y uint8\n",
-		"arche-replicate schema 1\ncomponent A\nA.X what\n", "arche-replicate schema 1\ncomponent A hermite=1,B\nA.X float32\n",
-		"arche-replicate schema 1\ncomponent A\nA.X uint8\nA.X.Y uint8\n", "arche-replicate schema 1\ncomponent A\nA code bits=3\n",
-		"arche-replicate schema 1\ncomponent A\nA.X.Y uint8\nA.X uint8\n", "arche-replicate schema 1\ncomponent A\nA.X[1].Y uint8\nA.X.Y uint8\n",
-		"arche-replicate schema 1\ncomponent A\nA.X bytes max=99999999\n", strings.Repeat("\n", maxSchemaText+1),
-	} {
-		_, err := schemaOf(s)
-		require.Error(t, err, s)
-	}
-	for i := range text {
-		for _, c := range []byte("[.0 \nAa") {
-			changed := []byte(text)
-			changed[i] = c
-			if s, err := schemaOf(string(changed)); err == nil {
-				require.Equal(t, string(changed), s.schema.Text())
-			}
-		}
-	}
 }

@@ -219,10 +219,9 @@ func (r *Recorder) begin(welcome []byte, at uint64, packets []byte) bool {
 	r.stats.Segments++
 	r.index.segments = append(r.index.segments, start)
 	r.began, r.open = at, true
-	for _, text := range r.early {
-		r.mark(text)
+	for len(r.early) > 0 && r.mark(r.early[0]) { // without room, in the next segment
+		r.early = r.early[1:]
 	}
-	r.early = nil
 	return true
 }
 
